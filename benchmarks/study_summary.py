@@ -154,7 +154,7 @@ def readme(record: dict[str, Any]) -> str:
         [
             *lines,
             "",
-            f"Ranks are among {len(record['all']['mean_ranks'])} tuned methods "
+            f"Mean ranks compare {len(record['all']['mean_ranks'])} tuned methods "
             "([all methods and tests](docs/research/choosing.md#measurements)).",
         ]
     )

@@ -1,10 +1,11 @@
-"""A table like those that assays leave behind: ids, SMILES, two families of assays, blanks.
+"""Write an example table of six assays, with identifiers, SMILES and missing labels.
 
 python docs/recipes/make_assays.py assays.csv
 
-Molecules are rings with two groups on them; an assay answers to some of the groups and rings, with
-errors, and one compound in five was not run in it. Eight SMILES are of salts with too many bonds,
-as in Tox21, which RDKit cannot read.
+Each molecule is a ring with two substituents. The activity of a molecule in an assay depends on its
+ring, its substituents and noise. The six assays form two families with similar activities. A fifth
+of the labels are missing. Eight SMILES are salts that RDKit cannot read, because they have too many
+bonds, as in Tox21.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ N_SALTS = 8
 
 
 def make_assays(n_rows: int = 600, seed: int = 0) -> list[dict[str, str]]:
-    """Rows of the table, the same for the same seed."""
+    """Return the rows of the table as dicts; equal seeds give equal tables."""
     rng = np.random.default_rng(seed)
     ring = rng.integers(len(RINGS), size=n_rows)
     groups = rng.integers(len(GROUPS), size=(n_rows, 2))
-    # Assays of a family have a part of what they answer to in common.
+    # The assays of a family share a part of their weights for rings and substituents.
     family = rng.normal(size=(2, len(RINGS) + len(GROUPS)))
     pull = np.repeat(family, 3, axis=0) + 0.7 * rng.normal(size=(6, len(RINGS) + len(GROUPS)))
     on_ring, on_groups = pull[:, : len(RINGS)], pull[:, len(RINGS) :]
@@ -53,7 +54,7 @@ def make_assays(n_rows: int = 600, seed: int = 0) -> list[dict[str, str]]:
 
 
 def main(path: str) -> None:
-    """Write the table."""
+    """Write the table to a CSV file."""
     rows = make_assays()
     with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

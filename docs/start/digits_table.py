@@ -1,6 +1,6 @@
-"""Write tables of digits: digits.csv with missing labels, and truth.csv with all labels.
+"""Write tables of digit images: digits.csv with missing labels, truth.csv with all labels.
 
-forms.csv has fewer labels, and one of them is a column with four values.
+The program also writes forms.csv, with two yes/no labels and a label column with four values.
 """
 
 import pandas as pd

@@ -1,4 +1,4 @@
-"""A model file of dm2l as a model of MLflow, from code: nothing is pickled.
+"""A dm2l model file as an MLflow model from code, so that nothing is pickled.
 
     import mlflow
 
@@ -9,7 +9,8 @@
         pip_requirements=["dm2l"],
     )
 
-and `mlflow models serve -m served`, or `mlflow.pyfunc.load_model("served").predict(frame)`.
+Then run `mlflow models serve -m served`, or call
+`mlflow.pyfunc.load_model("served").predict(frame)`.
 """
 
 import mlflow
@@ -19,17 +20,17 @@ from dm2l.persistence import load_model
 
 
 class LabelModel(mlflow.pyfunc.PythonModel):
-    """Probabilities of all labels; with ``params={"method": "predict"}`` decisions, or scores."""
+    """MLflow model that returns probabilities, decisions or scores of all labels."""
 
     def load_context(self, context):
-        # A model file holds numbers and names, never code; see the page on model files.
+        # A model file contains numbers and names, but no code; see the page on model files.
         self.model = load_model(context.artifacts["model"])
 
     def predict(self, context, model_input, params=None):
         method = (params or {}).get("method", "predict_proba")
         if method not in ("predict_proba", "predict", "decision_function"):
             raise ValueError(
-                f"method must be predict_proba, predict or decision_function, got {method!r}."
+                f"method is {method!r}, but must be predict_proba, predict or decision_function."
             )
         answers = getattr(self.model, method)(model_input)
         return pd.DataFrame(answers, columns=self.model.label_names_.astype(str))

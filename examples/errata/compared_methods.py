@@ -1,10 +1,11 @@
-"""Compared methods got zeros for missing labels, no intercept, and too small search grids.
+"""Compared methods were run with zeros for missing labels, no intercept and small grids.
 
 python examples/errata/compared_methods.py [--check] [--published FILE] [--seeds 1 2 3]
 
-Arts, masks per row. Each method as its row of the tables can be reproduced, and as its own authors
-mean it or with a regularizer that was left out of the grid. One setting serves all splits; the
-larger weights of LEML and ML-LRC were chosen on a part of the training rows of the first.
+The script runs each method on Arts with masks per row: first so that it reproduces the published
+values, then as its authors intended or with a regularization weight outside the published grid. All
+splits use the same hyperparameters. The larger weights of LEML and ML-LRC were chosen on a part of
+the training rows of the first split.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from dm2l.baselines import LEMLClassifier, LSMLClassifier, MaskedRidgeClassifier
 from dm2l.simulate import simulate_per_row
 
 FREQUENCY = "labels by frequency"
-# The original program of LEML, missing as targets, on these splits with masks of its own.
+# Results of LEML's original program with missing labels as targets, on these splits but with other
+# random masks.
 ORIGINAL = {
     "1.0": {"Rkl": 0.1661, "Ap": 0.5968},
     "0.7": {"Rkl": 0.1950, "Ap": 0.5602},
@@ -46,7 +48,7 @@ QUICK = {
 
 
 def unit_rows_and_ones(X: Any) -> Any:
-    """What LSML's authors do to the features."""
+    """Scale rows to unit length and add a column of ones, as the authors of LSML do."""
     return np.hstack([normalize(X + np.finfo(float).eps), np.ones((len(X), 1))])
 
 
@@ -121,7 +123,7 @@ def lines(found: Figures) -> list[str]:
         + "".join(f"{'rho ' + rho:>17}" for rho in rates)
     ]
     for row in found["printed"]:
-        text.append(_line(f"{row} in the tables", found["printed"][row]))
+        text.append(_line(f"{row}, published", found["printed"][row]))
         names = [name for name, (of, _) in METHODS.items() if of == row]
         text += [_line(f"  {n}", found["found"][n]) for n in names if n in found["found"]]
         if row == "LEML":
@@ -141,39 +143,39 @@ def claims(found: Figures) -> dict[str, bool]:
     }
     missing = [rho for rho in rkl[FREQUENCY] if rho != "1.0"]
     shown = {
-        "printed LEML is worse than label frequencies": all(
+        "published LEML is worse than a ranking of labels by frequency": all(
             rkl["LEML"][rho] > rkl[FREQUENCY][rho] for rho in missing
         ),
-        "LEML with missing labels as targets is near it": all(
+        "LEML with missing labels as targets is close to published LEML": all(
             abs(rkl["LEML, missing as targets"][rho] - rkl["LEML"][rho]) < 0.015 for rho in missing
         ),
-        "printed LSML has missing labels halfway": all(
+        "LSML with missing labels between -1 and +1 is close to published LSML": all(
             abs(rkl["LSML, missing 0 of -1/0/+1"][rho] - rkl["LSML"][rho]) < 0.006
             for rho in missing
         ),
-        "its own coding does better": all(
+        "LSML with the coding of its authors is better than published LSML": all(
             rkl["LSML, missing 0 of 0/1"][rho] < rkl["LSML"][rho] - 0.01 for rho in missing
         ),
     }
     if len(rkl) > len(METHODS):
         nl = found["printed"]["DM2L-nl"]
         shown |= {
-            "LEML that ignores missing labels is better": all(
+            "LEML that ignores missing labels is better than published LEML": all(
                 rkl["LEML, missing ignored"][rho] < rkl["LEML"][rho] - 0.02 for rho in missing
             ),
-            "a larger lambda is better at every rate": all(
+            "LEML with a larger lambda is better at every rate": all(
                 rkl["LEML, ignored, lambda 100"][rho] < rkl["LEML, missing ignored"][rho] - 0.02
                 for rho in rkl[FREQUENCY]
             ),
-            "printed ML-LRC is one of tiny lambda1": all(
+            "ML-LRC with a tiny lambda1 is close to published ML-LRC": all(
                 abs(rkl["ML-LRC, lambda1 0.001, -1/0/+1"][rho] - rkl["ML-LRC"][rho]) < 0.01
                 for rho in rkl[FREQUENCY]
             ),
-            "a larger lambda2 does far better": all(
+            "ML-LRC with a larger lambda2 is far better than published ML-LRC": all(
                 rkl["ML-LRC, lambda2 10, 0/1"][rho] < rkl["ML-LRC"][rho] - 0.03
                 for rho in rkl[FREQUENCY]
             ),
-            "ridge has a lower Rkl than the best of the tables": all(
+            "masked ridge has a lower Rkl than the best published method": all(
                 rkl["masked ridge, intercept"][rho] < nl[rho]["Rkl"] for rho in rkl[FREQUENCY]
             ),
         }

@@ -1,11 +1,11 @@
-"""Shared code of the demonstrations: splits, the figures of the paper, the command line.
+"""Shared code of the demonstrations: splits, published values, and the command line.
 
-A demonstration is a module with
+A demonstration is a module with these names:
 
-- ``measure(**settings)``: figures, as plain numbers, texts, lists and dicts;
-- ``lines(figures)``: what it prints;
-- ``claims(figures)``: what has to hold, each in words with True or False;
-- ``QUICK``: settings that show the same in seconds, for the tests.
+- ``measure(**settings)`` returns the results as plain numbers, texts, lists and dicts.
+- ``lines(figures)`` returns the printed lines.
+- ``claims(figures)`` returns a dict with each claim in words, and whether the results support it.
+- ``QUICK`` contains settings for the tests, which support the claims in seconds.
 """
 
 from __future__ import annotations
@@ -47,15 +47,18 @@ METRICS: dict[str, Callable[..., Any]] = {
     "label AUC": label_auc,
 }
 OPTIONS: dict[str, dict[str, Any]] = {
-    "seeds": {"type": int, "nargs": "+", "help": "seeds of the splits"},
-    "rows": {"type": int, "help": "use no more training rows than this"},
-    "published": {"type": Path, "help": "CSV with dataset, rho, metric, method, value"},
-    "paper": {"type": Path, "help": "LaTeX source of the paper"},
+    "seeds": {"type": int, "nargs": "+", "help": "random seeds of the splits"},
+    "rows": {"type": int, "help": "maximum number of training rows"},
+    "published": {
+        "type": Path,
+        "help": "CSV file with the columns dataset, rho, metric, method and value",
+    },
+    "paper": {"type": Path, "help": "file with the LaTeX source of the paper"},
 }
 
 
 class Split(NamedTuple):
-    """Training and test part of a data set, drawn 60 to 40."""
+    """A random split of a data set into 60 % training rows and 40 % test rows."""
 
     seed: int
     X: Any
@@ -64,7 +67,7 @@ class Split(NamedTuple):
     Y_test: Any
 
     def score(self, model: Any) -> dict[str, float]:
-        """Metrics of a fitted model on the test part, as the released code computes them."""
+        """Return metrics of a fitted model on the test rows, computed as in the released code."""
         return score(self.Y_test, model.decision_function(self.X_test))
 
 
@@ -87,16 +90,16 @@ def mean(found: list[dict[str, float]]) -> dict[str, float]:
 
 
 def label_frequencies(Y: Any, n_rows: int) -> Any:
-    """Scores that rank labels by how often they were observed positive, the same for every row."""
+    """Return equal scores for all rows: the observed share of positives of each label."""
     observed = ~np.isnan(np.asarray(Y, dtype=float))
     share = np.nansum(Y, axis=0) / np.maximum(observed.sum(axis=0), 1)
     return np.tile(share, (n_rows, 1))
 
 
 def published_figures(path: Path | None = None) -> dict[tuple[str, float, str, str], float]:
-    """The paper's Tables 2 to 4: (data set, rho, metric, method) to value.
+    """Return Tables 2 to 4 of the paper as a dict from (data set, rho, metric, method) to value.
 
-    Those of results/published.csv, or of another CSV file with these columns and `value`.
+    The tables are read from results/published.csv, or from another CSV file with the same columns.
     """
     with (path or PUBLISHED).open(newline="") as file:
         rows = [row | {"rho": row.get("rho") or row["rate"]} for row in csv.DictReader(file)]
@@ -109,7 +112,7 @@ def published_figures(path: Path | None = None) -> dict[tuple[str, float, str, s
 
 
 def measure(module: ModuleType, **settings: Any) -> Figures:
-    """Figures of a demonstration, on one thread: its decompositions are small."""
+    """Return the results of a demonstration, computed with one thread."""
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConstantLabelWarning)  # rare labels of a split
         figures: Figures = module.measure(**settings)
@@ -117,11 +120,13 @@ def measure(module: ModuleType, **settings: Any) -> Figures:
 
 
 def main(module: ModuleType) -> None:
-    """Command line of a demonstration."""
+    """Run the command line of a demonstration."""
     assert module.__doc__ is not None
     parser = argparse.ArgumentParser(description=module.__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="fail if it does not show what it is")
-    parser.add_argument("--quick", action="store_true", help="fewer rows and seeds")
+    parser.add_argument(
+        "--check", action="store_true", help="fail if the results do not support the claims"
+    )
+    parser.add_argument("--quick", action="store_true", help="use fewer rows and seeds")
     for name in inspect.signature(module.measure).parameters:
         if name in OPTIONS:
             parser.add_argument(f"--{name}", **OPTIONS[name])

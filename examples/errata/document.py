@@ -28,14 +28,16 @@ def versions(record: dict[str, Any]) -> str:
 
 
 def fill(page: str, record: dict[str, Any]) -> str:
-    """The page with the blocks of the record between its marks."""
+    """Return the page with the recorded blocks between its comment marks."""
     texts = {name: block(name, entry) for name, entry in record.items()}
     texts["versions"] = versions(record)
     for name, text in texts.items():
         marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", flags=re.DOTALL)
         found = marks.search(page)
         if found is None:
-            raise ValueError(f"The page has no place for {name}: <!-- {name} --> ... <!-- end -->.")
+            raise ValueError(
+                f"The page has no place for {name}. Add <!-- {name} --> and <!-- end --> to it."
+            )
         head, foot = found[1], found[2]
         page = page[: found.start()] + f"{head}{text}\n{foot}" + page[found.end() :]
     return page

@@ -1,9 +1,10 @@
-"""The n x n factor of the singular value decomposition is never needed.
+"""The algorithm does not need the n x n factor of the singular value decomposition.
 
 python examples/errata/full_svd_cost.py [--check] [--seeds 1] [--rows N]
 
-Time of the subgradient of one n x 26 matrix with a full U, with thin factors, and from the 26 x 26
-Gram matrix as dm2l has it; then some steps of DM2L-l on Arts with full and with thin factors.
+The script times the subgradient of an n x 26 matrix, computed with a full U, with thin factors, and
+from the 26 x 26 Gram matrix as in dm2l. Then the script times a few steps of DM2L-l on Arts with
+full and with thin factors.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "Gram": SmoothNorm(1e-6),
 }
 N_LABELS = 26
-# Claims about time, which only runs on a quiet machine can show.
+# Claims about time may fail on a busy machine.
 TIMED = {
-    "the full factor costs many times the thin one",
-    "and more the more rows there are",
-    "a fit takes many times as long",
+    "a full factor takes many times as long as a thin factor",
+    "the ratio of these times grows with the number of rows",
+    "a fit with full factors takes many times as long",
 }
 
 
@@ -87,18 +88,19 @@ def lines(found: Figures) -> list[str]:
         "",
         f"{found['steps']} steps of DM2L-l on Arts, {found['training rows']} rows: full "
         f"{fit['full']:.1f} s, thin {fit['thin']:.1f} s ({fit['full'] / fit['thin']:.0f} times)",
-        f"largest difference of their weights, relative: {found['difference']:.0e}",
+        f"largest relative difference between the weights: {found['difference']:.0e}",
     ]
 
 
 def claims(found: Figures) -> dict[str, bool]:
     first, *_, last = found["seconds"].values()
     return {
-        "the full factor costs many times the thin one": last["full"] > 5 * last["thin"],
-        "and more the more rows there are": last["full"] / last["thin"]
+        "a full factor takes many times as long as a thin factor": last["full"] > 5 * last["thin"],
+        "the ratio of these times grows with the number of rows": last["full"] / last["thin"]
         > 1.5 * first["full"] / first["thin"],
-        "a fit takes many times as long": found["fit"]["full"] > 2 * found["fit"]["thin"],
-        "for the same weights": found["difference"] < 1e-8,
+        "a fit with full factors takes many times as long": found["fit"]["full"]
+        > 2 * found["fit"]["thin"],
+        "full and thin factors give the same weights": found["difference"] < 1e-8,
     }
 
 

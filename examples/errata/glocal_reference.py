@@ -1,9 +1,9 @@
-"""GLOCAL is cited as a paper on feature selection by other authors.
+"""For GLOCAL, the paper cites an article on feature selection by other authors.
 
 python examples/errata/glocal_reference.py --paper FILE.tex [--check]
 
-Looks up, in the LaTeX source of the paper, which entry of its bibliography stands beside the names
-GLOCAL and MLMLFS. (DM2L_PAPER may name the file, too.)
+The script reads the LaTeX source of the paper, and prints the references that it cites for GLOCAL
+and MLMLFS. The environment variable DM2L_PAPER may name this file instead.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def entry(source: str, key: str) -> str:
 
 
 def cited(source: str, name: str) -> str:
-    """Key that is cited right after a name."""
+    """Return the key of the reference that is cited directly after a name."""
     found = re.search(rf"\b{name}\)? *\\cite{{([^}}]*)}}", source)
     if found is None:
-        raise ValueError(f"The source cites nothing for {name}.")
+        raise ValueError(f"The source cites no reference directly after {name}.")
     return found[1]
 
 
 def measure(paper: str | Path | None = None) -> Figures:
     paper = paper or os.environ.get("DM2L_PAPER")
     if not paper:
-        sys.exit("Say where the LaTeX source of the paper is: --paper FILE, or DM2L_PAPER=FILE.")
+        sys.exit("The LaTeX source of the paper is needed. Pass --paper FILE, or set DM2L_PAPER.")
     source = Path(paper).read_text()
     keys = {name: cited(source, name) for name in ("GLOCAL", "MLMLFS")}
     return {"keys": keys, "entry": entry(source, keys["GLOCAL"]), "right": RIGHT}
@@ -51,16 +51,16 @@ def lines(found: Figures) -> list[str]:
     return [
         f"cited for GLOCAL: {keys['GLOCAL']}",
         f"cited for MLMLFS: {keys['MLMLFS']}",
-        f"which is: {found['entry']}",
-        f"GLOCAL is: {found['right']}",
+        f"this reference is: {found['entry']}",
+        f"the article on GLOCAL is: {found['right']}",
     ]
 
 
 def claims(found: Figures) -> dict[str, bool]:
     return {
-        "two methods share a reference": len(set(found["keys"].values())) == 1,
-        "it is about feature selection": "feature selection" in found["entry"],
-        "and by others": "Kwok" not in found["entry"],
+        "GLOCAL and MLMLFS have the same reference": len(set(found["keys"].values())) == 1,
+        "this reference is about feature selection": "feature selection" in found["entry"],
+        "the authors of GLOCAL did not write this reference": "Kwok" not in found["entry"],
     }
 
 

@@ -1,12 +1,13 @@
-"""DM2L-nl stops after a short step, far from the minimum of its objective.
+"""DM2L-nl stops after a short step, far from the minimum of its objective J.
 
 python examples/errata/kernel_stop.py [--check] [--seeds 1 2 3 4 5] [--rows N]
 
-Arts, complete labels, sigma 1, lambda_d 1e-4. First where `DM2LClassifier.published("rbf")` stops
-on each split. Then, on the first split, conjugate gradients restarted every 20 steps without the
-test that ends them: which steps lower the value by less than 0.1 %, and how much the two steps
-after them still gain. Last the value of weights that reproduce the training labels (but for rows
-with the same features): nothing but stopping keeps the model from them.
+The script uses Arts with complete labels, sigma 1 and lambda_d 1e-4. The first part shows where
+`DM2LClassifier.published("rbf")` stops on each split. The second part runs conjugate gradients on
+the first split, with restarts every 20 steps, but without the stopping rule. It counts the steps
+that lower J by less than 0.1 %, and the short steps that are followed by a large decrease within
+two steps. The last part computes J for weights that reproduce the training labels, except the
+labels of rows with equal features. Without early stopping, the model would reach these weights.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ RESTART = 20
 
 
 def without_test(split: Split, K: Any, blocks: int) -> Figures:
-    """Value, relative fall and test metrics of every step of restarted conjugate gradients."""
+    """Return J, its decreases and test metrics of conjugate gradients with restarts."""
     T = 2.0 * split.Y - 1
     surrogate = Surrogate(K, T, T > 0, LAMBDA_D)
     K_test = rbf_kernel(split.X_test, split.X, gamma=GAMMA)
@@ -61,7 +62,7 @@ def without_test(split: Split, K: Any, blocks: int) -> Figures:
 
 
 def interpolating(split: Split, K: Any) -> dict[str, float]:
-    """The paper's objective where all training labels are reproduced, and what that predicts."""
+    """Return J and the test Rkl of a model that reproduces all training labels."""
     T = 2.0 * split.Y - 1
     # Rows with the same features make K singular.
     A = scipy.linalg.solve(K + 1e-8 * np.eye(len(K)), T, assume_a="pos")
@@ -92,24 +93,24 @@ def lines(found: Figures) -> list[str]:
     free, exact = found["without the test"], found["interpolating"]
     values = [stop["value"] for stop in found["stops"]]
     return [
-        "where it stops       J   evaluations    Rkl",
+        "stopping point       J   evaluations    Rkl",
         *(
             f"  split {seed} {stop['value']:12.0f} {stop['evaluations']:10}     {stop['Rkl']:.4f}"
             for seed, stop in zip(found["seeds"], found["stops"], strict=True)
         ),
-        f"  the highest J lies {max(values) / min(values) - 1:.0%} above the lowest",
+        f"  the highest J is {max(values) / min(values) - 1:.0%} above the lowest",
         "",
-        f"split {found['seeds'][0]} without the test, from J {free['start']:.0f}",
+        f"split {found['seeds'][0]} without the stopping rule, from J {free['start']:.0f}",
         *(
             f"  after {of['steps']:3} steps   J {of['value']:.0f}   Rkl {of['Rkl']:.4f}"
             for of in free["course"]
         ),
         f"  {len(free['small'])} of {len(free['falls'])} steps lower J by less than 0.1 %; "
-        f"{free['followed by more']} of them are followed,",
-        "  within two steps, by one that lowers it by more than 0.5 %",
-        f"  the first is step {free['small'][0]}; one of the next two gains "
+        f"{free['followed by more']} of these are followed,",
+        "  within two steps, by a step that lowers J by more than 0.5 %",
+        f"  the first short step is step {free['small'][0]}; one of the next two lowers J by "
         f"{free['gain after the first']:.1%}",
-        f"training labels reproduced: J {exact['value']:.2g}, Rkl {exact['Rkl']:.4f}",
+        f"model that reproduces training labels: J {exact['value']:.2g}, Rkl {exact['Rkl']:.4f}",
     ]
 
 
@@ -117,10 +118,10 @@ def claims(found: Figures) -> dict[str, bool]:
     free, exact = found["without the test"], found["interpolating"]
     values = [stop["value"] for stop in found["stops"]]
     return {
-        "where it stops depends on the split": max(values) / min(values) > 1.03,
-        "short steps are followed by long ones": free["followed by more"] >= 3,
-        "the minimum is nowhere near": exact["value"] < 0.05 * min(values),
-        "and would predict worse": exact["Rkl"]
+        "the stopping point depends on the split": max(values) / min(values) > 1.03,
+        "short steps are followed by long steps": free["followed by more"] >= 3,
+        "the stopping point is far from the minimum": exact["value"] < 0.05 * min(values),
+        "the minimum predicts worse than the stopping point": exact["Rkl"]
         > np.mean([stop["Rkl"] for stop in found["stops"]]) + 0.005,
     }
 

@@ -1,8 +1,8 @@
-"""The descent behind the published figures, with its deviations from the paper as options.
+"""The descent of the released code, with its deviations from the paper as options.
 
-Written down once more with nothing but singular value decompositions. With the subgradient of
-Algorithm 2, thin factors and groups of observed labels it takes the steps of
-``DM2LClassifier.published()``.
+This implementation is independent of dm2l and uses only singular value decompositions. With the
+subgradient of Algorithm 2, thin factors and groups of observed positives, the descent takes the
+same steps as ``DM2LClassifier.published()``.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ DELTA = 0.005  # threshold of Algorithm 2
 
 
 def algorithm_2(Z: Array, full: bool = False) -> tuple[float, Array]:
-    """Nuclear norm and its subgradient ``U1 V1'``; ``full`` asks for an n x n factor ``U``."""
+    """Return the nuclear norm and its subgradient ``U1 V1'``; ``full`` computes an n x n ``U``."""
     U, s, Vt = np.linalg.svd(Z, full_matrices=full)
     kept = int((s > DELTA).sum())
     return float(s.sum()), U[:, :kept] @ Vt[:kept]
 
 
 def released_product(Z: Array, signs: np.random.Generator | None = None) -> tuple[float, Array]:
-    """Nuclear norm and what the released code takes for its subgradient.
+    """Return the nuclear norm, and the product that the released code uses as its subgradient.
 
-    It multiplies the first s columns of ``U`` with the first s *rows* of ``V``, where
-    ``Z = U S V'``. ``signs`` turns pairs of singular vectors around at random, which a
-    decomposition is free to do.
+    For ``Z = U S V'``, this product multiplies the first s columns of ``U`` by the first s *rows*
+    of ``V``. ``signs`` flips the signs of random pairs of singular vectors, which gives an equally
+    valid decomposition.
     """
     U, s, Vt = np.linalg.svd(Z, full_matrices=len(Z) < Z.shape[1])  # V must be square
     V = Vt.T
@@ -45,21 +45,21 @@ def released_product(Z: Array, signs: np.random.Generator | None = None) -> tupl
 
 
 class Surrogate:
-    """The convex surrogate of Algorithm 1 at flat weights.
+    """The convex surrogate of Algorithm 1, for weights as a vector.
 
     Parameters
     ----------
     Phi : ndarray of shape (n, d)
-        Features, or the kernel matrix.
+        Features, or a kernel matrix.
     T : ndarray of shape (n, c)
-        Signs of the observed labels, 0 where missing.
+        Labels -1 and +1; 0 is a missing label.
     members : ndarray of bool of shape (n, c)
-        Which rows form the groups ``X_k``: the observed positives, or, as in the released code,
-        the positives of the complete training labels.
+        Members of the groups ``X_k``: the observed positives or, as in the released code, all
+        positives of the training labels, including hidden ones.
     lambda_d : float
-        Weight of the norms.
+        Weight of the nuclear norms.
     norm : callable
-        Nuclear norm and subgradient of a matrix.
+        Function that returns the nuclear norm of a matrix and a subgradient.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class Surrogate:
         return np.eye(*self.shape).ravel()
 
     def linearize(self, w: Array) -> None:
-        """Replace the global norm by its tangent at these weights."""
+        """Replace the global norm by its tangent at the weights ``w``."""
         self._tangent = self.norm(self.Phi @ w.reshape(self.shape))[1]
         self._at: Array | None = None
 
     def both(self, w: Array) -> tuple[float, Array]:
-        """Value and gradient; the last ones are kept, for a line search asks for them apart."""
+        """Return value and gradient; both are cached, as a line search needs them separately."""
         if self._at is None or not np.array_equal(w, self._at):
             F = self.Phi @ w.reshape(self.shape)
             G = np.where(self.T != 0, F - self.T, 0.0)
@@ -101,7 +101,7 @@ class Surrogate:
 
 
 def steepest_descent(surrogate: Surrogate, steps: int) -> Iterator[Array]:
-    """Weights after each round: linearize, then one line search along the negative gradient."""
+    """Yield weights after each step: linearize, then search along the negative gradient."""
     w = surrogate.start()
     for _ in range(steps):
         surrogate.linearize(w)
@@ -111,19 +111,19 @@ def steepest_descent(surrogate: Surrogate, steps: int) -> Iterator[Array]:
 
 
 def _step(surrogate: Surrogate, w: Array, value: float, gradient: Array) -> float:
-    # The search begins where the loss alone is least. scipy takes its first trial from the value
-    # before the last step.
+    # The search begins at the minimum of the loss alone. scipy computes its first trial from the
+    # value before the last step.
     slope = float(gradient @ gradient)
     change = surrogate.Phi @ gradient.reshape(surrogate.shape)
     bend = float(np.sum(np.where(surrogate.T != 0, change, 0.0) ** 2))
     before = value + 0.5 * slope * (slope / bend) / 1.01
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # it says that it found nothing
+        warnings.simplefilter("ignore", RuntimeWarning)  # if no step is found
         step = line_search(
             surrogate.value, surrogate.gradient, w, -gradient, gradient, value, before, c2=0.1
         )[0]
     if step is not None:
         return float(step)
-    # With a wrong gradient the conditions of the search may hold nowhere: any lower value will do.
+    # With a wrong gradient, no step may satisfy the line search. Accept any lower value instead.
     halves = (0.5**k * slope / bend for k in range(60))
     return next((s for s in halves if surrogate.value(w - s * gradient) < value), 0.0)

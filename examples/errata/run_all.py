@@ -1,9 +1,10 @@
-"""Run the demonstrations and store their figures, with settings, seeds and versions.
+"""Run the demonstrations, and store their results with settings, seeds and versions.
 
     python examples/errata/run_all.py --out examples/errata/results.json [--only NAME ...]
 
-Needs DM2L_DATA, and the LaTeX source of the paper (--paper or DM2L_PAPER) for one of them. With
---only, entries of all other demonstrations stay unchanged. `document.py` then writes the figures
+The environment variable DM2L_DATA must name the folder of the data sets. The demonstration
+glocal_reference needs the LaTeX source of the paper (--paper or DM2L_PAPER). With --only, the
+entries of all other demonstrations stay unchanged. Afterwards, `document.py` writes the results
 into docs/research/errata.md.
 """
 
@@ -66,8 +67,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=DEMONSTRATIONS, default=DEMONSTRATIONS)
-    parser.add_argument("--published", type=Path, help="the paper's tables as CSV")
-    parser.add_argument("--paper", type=Path, help="LaTeX source of the paper")
+    parser.add_argument("--published", type=Path, help="CSV file with the paper's tables")
+    parser.add_argument("--paper", type=Path, help="file with the LaTeX source of the paper")
     arguments = parser.parse_args()
     files = {"published": arguments.published, "paper": arguments.paper}
     record = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}

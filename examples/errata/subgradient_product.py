@@ -2,10 +2,12 @@
 
 python examples/errata/subgradient_product.py [--check] [--seeds 1 2 3] [--rows N]
 
-Algorithm 2 asks for U1 V1'. The released product takes the first rows of V for V1'. A subgradient D
-at Z has <D, Z> = ||Z||_*, no singular value above one, and ||A||_* >= ||Z||_* + <D, A - Z> for all
-A. Then DM2L-l on Arts, complete labels, 24 steps: both products, and the released one with pairs of
-singular vectors turned around, which no decomposition promises not to do.
+Algorithm 2 computes the subgradient U1 V1'. The released product uses the first rows of V in place
+of V1'. A subgradient D at Z has <D, Z> = ||Z||_*, no singular value above one, and for every matrix
+A it holds that ||A||_* >= ||Z||_* + <D, A - Z>. The script checks these properties on a matrix.
+Then the script fits DM2L-l to Arts with complete labels and 24 steps, with both products. A further
+fit uses the released product after the signs of random pairs of singular vectors are flipped, which
+gives an equally valid decomposition.
 """
 
 from __future__ import annotations
@@ -20,19 +22,19 @@ from released_code import Norm, Surrogate, algorithm_2, released_product, steepe
 
 QUICK = {"seeds": (1,), "rows": 400, "lambdas": (1.0,)}
 STEPS = 24
-# Rkl of the original code on these splits, with the product of Algorithm 2 and with its own.
+# Rkl of the original code on these splits, with the product of Algorithm 2 and as released.
 ORIGINAL = {"1": [0.1329, 0.1415], "10": [0.1771, 0.1510]}
-# Made anew for every descent, so that each turns the same way.
+# A new product for each descent, so that each descent flips the same signs.
 PRODUCTS: dict[str, Callable[[], Norm]] = {
     "U1 V1' (Algorithm 2)": lambda: algorithm_2,
     "released": lambda: released_product,
-    "released, turned a": lambda: partial(released_product, signs=np.random.default_rng(0)),
-    "released, turned b": lambda: partial(released_product, signs=np.random.default_rng(1)),
+    "released, flipped a": lambda: partial(released_product, signs=np.random.default_rng(0)),
+    "released, flipped b": lambda: partial(released_product, signs=np.random.default_rng(1)),
 }
 
 
 def on_a_matrix() -> Figures:
-    """The properties of a subgradient on a matrix of known rank."""
+    """Check the properties of a subgradient on a matrix of known rank."""
     random = np.random.default_rng(0)
     Z = random.standard_normal((60, 4)) @ random.standard_normal((4, 8))
     others = random.standard_normal((1000, 60, 8))
@@ -70,10 +72,10 @@ def measure(
 
 
 def lines(found: Figures) -> list[str]:
-    text = ["a 60 x 8 matrix of rank 4     ||Z||_*   <D, Z>   smallest gap   change by turning"]
+    text = ["a 60 x 8 matrix of rank 4     ||Z||_*   <D, Z>   smallest gap   change by flipping"]
     for name, of in found["matrix"].items():
         gap = round(of["smallest gap"], 1) + 0.0  # no -0.0
-        change = f" {of['change']:16.0%}" if "turned" in name else ""
+        change = f" {of['change']:16.0%}" if "flipped" in name else ""
         text.append(f"  {name:24} {of['norm']:10.1f} {of['<D, Z>']:8.1f} {gap:12.1f}{change}")
     seeds = "  ".join(f"split {seed}" for seed in found["seeds"])
     text += ["", f"Arts, {STEPS} steps                  Rkl: mean  {seeds}     Ap: mean"]
@@ -85,7 +87,9 @@ def lines(found: Figures) -> list[str]:
                 f"{_mean(runs, 'Ap'):.4f}"
             )
         right, wrong = found["original"][key]
-        text.append(f"  lambda_d {key:6} the original: {right:.4f} mended, {wrong:.4f} as released")
+        text.append(
+            f"  lambda_d {key:6} original code: {right:.4f} corrected, {wrong:.4f} as released"
+        )
     return text
 
 
@@ -99,12 +103,18 @@ def claims(found: Figures) -> dict[str, bool]:
     results = {name: _mean(runs, "Rkl") for name, runs in found["results"]["1"].items()}
     right_result, *wrong_results = results.values()
     return {
-        "Algorithm 2 gives a subgradient": abs(right["<D, Z>"] - right["norm"]) < 1e-9
+        "the product of Algorithm 2 is a subgradient": abs(right["<D, Z>"] - right["norm"]) < 1e-9
         and right["smallest gap"] > -1e-9,
-        "the released product does not": wrong["smallest gap"] < -1,
-        "it depends on signs": matrix["released, turned a"]["change"] > 0.5,
-        "at lambda_d 1 Algorithm 2 has a lower Rkl": right_result < min(wrong_results) - 0.004,
-        "and the signs show in the result": len({f"{value:.5f}" for value in wrong_results}) == 3,
+        "the released product is not a subgradient": wrong["smallest gap"] < -1,
+        "the released product depends on the signs of singular vectors": matrix[
+            "released, flipped a"
+        ]["change"]
+        > 0.5,
+        "with lambda_d 1, Algorithm 2 has a lower Rkl": right_result < min(wrong_results) - 0.004,
+        "the signs of singular vectors change the Rkl of the released product": len(
+            {f"{value:.5f}" for value in wrong_results}
+        )
+        == 3,
     }
 
 

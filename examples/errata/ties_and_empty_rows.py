@@ -1,10 +1,11 @@
-"""Rows without features give tied scores, and the tables show how ties were counted.
+"""Rows without features have tied scores, and the published values show how ties were counted.
 
 python examples/errata/ties_and_empty_rows.py [--check] [--published FILE] [--seeds 1 2 3]
 
-A model without an intercept gives a row of zeros the same score for every label. If a tie counts
-as an error in Rkl and as one half in Auc, Auc + Rkl exceeds 1 by half the share of such rows. The
-second part scores one model on Arts with ties broken in different ways.
+If all features of a row are zero, a model without an intercept gives the same score to every label.
+If a tie counts as an error in Rkl and as one half in Auc, Auc + Rkl exceeds 1 by half the share of
+such rows. The script compares this share with the published values. Then the script evaluates one
+model on Arts with different ways to break ties.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from dm2l.metrics import coverage_error, label_ranking_average_precision
 QUICK = {"seeds": (1,), "sets": ("Arts", "Recreation", "Social", "Enron")}
 SETS = ("Arts", "Business", "Recreation", "Social", "Enron", "Image", "Corel16k", "Tmc2007-500")
 MISPRINT = 0.01
-# What the original code gave on the splits 1, 2 and 3 of Arts.
+# Results of the original code on the splits 1, 2 and 3 of Arts.
 REFERENCE = {"Cvg": 5.5447, "Ap": 0.6181}
 
 
 def empty_rows(name: str) -> dict[str, float]:
-    """Shares of rows without features and of rows with no label or all of them."""
+    """Count rows without features, and rows whose labels are all positive or all negative."""
     names = [f"Corel16k{i:03}" for i in range(1, 11)] if name == "Corel16k" else [name]
     rows = without_features = one_class = 0
     for one in names:
-        # The tables rest on the old edition, as copies_across_split.py shows.
+        # The paper used the old edition, as copies_across_split.py shows.
         data = load_dataset("Tmc2007-500-old" if one == "Tmc2007-500" else one)
         n_labels = data.target.sum(axis=1)
         rows += len(n_labels)
@@ -86,14 +87,14 @@ def lines(found: Figures) -> list[str]:
     one_class = sum(case["of one class"] for case in found["tables"].values())
     ways = ("later label first", "earlier label first", "all ranked last")
     return [
-        "                         half their   Auc + Rkl - 1 in the tables (mean)",
+        "                         half their   published Auc + Rkl - 1 (mean)",
         "data set     empty rows     share       five linear methods    DM2L-nl",
         *(
             f"{name:12} {case['without features']:10} {_half(case):10.4f} {case['linear']:20.4f} "
             f"{case['kernel']:16.4f}"
             for name, case in found["tables"].items()
         ),
-        f"rows with no label or with all: {one_class}",
+        f"rows with only positive or only negative labels: {one_class}",
         "",
         f"Arts, DM2L-l as published, {len(found['seeds'])} splits: ties in Cvg and Ap",
         *(f"  {way:20} {rules[f'Cvg, {way}']:.3f}  {rules[f'Ap, {way}']:.4f}" for way in ways),
@@ -111,11 +112,15 @@ def claims(found: Figures) -> dict[str, bool]:
         "Auc + Rkl - 1 is half the share of empty rows": all(
             abs(case["linear"] - _half(case)) < 0.001 for case in tables.values()
         ),
-        "the kernel model has no ties": all(abs(c["kernel"]) < 5e-4 for c in tables.values()),
-        "no row is of one class": not any(case["of one class"] for case in tables.values()),
+        "Auc + Rkl of the kernel model is 1, so it has no ties": all(
+            abs(c["kernel"]) < 5e-4 for c in tables.values()
+        ),
+        "every row has positive and negative labels": not any(
+            case["of one class"] for case in tables.values()
+        ),
     }
     if found["seeds"] == [1, 2, 3]:
-        shown["only ties by label order, the later first, give the original's Cvg"] = (
+        shown["only ties with the later label first give the Cvg of the original code"] = (
             abs(rules["Cvg, later label first"] - REFERENCE["Cvg"])
             < 0.01
             < min(
@@ -123,7 +128,9 @@ def claims(found: Figures) -> dict[str, bool]:
                 for way in ("earlier label first", "all ranked last")
             )
         )
-        shown["and its Ap"] = abs(rules["Ap, later label first"] - REFERENCE["Ap"]) < 1e-4
+        shown["ties with the later label first give the Ap of the original code"] = (
+            abs(rules["Ap, later label first"] - REFERENCE["Ap"]) < 1e-4
+        )
     return shown
 
 

@@ -1,11 +1,13 @@
-"""With a row without an observed positive, the paper's objective has no lower bound.
+"""If a row has no observed positive, the objective J of the paper has no lower bound.
 
 python examples/errata/unbounded_objective.py [--check] [--seeds 0 1 2]
 
-Two rows, two labels, nothing observed in the second row: its scores grow, and so does the norm that
-is subtracted. Then random labels, masks and scores: how often the bracket, which Theorem 1 is said
-to keep above zero, is negative, over all rows and over rows with an observed positive. Last, the
-published kernel model on a small set with such rows, after one and after nine rounds.
+In the first part, there are two rows and two labels, and no label of the second row is observed. If
+the scores of this row grow, the subtracted norm grows, too. The second part draws random labels,
+masks and scores, and counts how often the bracket (local norms minus global norm) is negative, for
+all rows and for covered rows. Covered rows have an observed positive. According to the paper,
+Theorem 1 keeps the bracket above zero. The last part fits the published kernel model to a small
+data set with rows that are not covered, with one and with nine rounds.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def brackets(seeds: tuple[int, ...], draws: int) -> Figures:
                 Y[np.arange(30), random.integers(6, size=30)] = 1  # every row has a label
                 hidden = hide(Y, 0.3, random_state=int(random.integers(2**31)))
                 T = np.nan_to_num(2 * hidden - 1).astype(np.int8)
-                # Scores that are large on some rows: what an optimizer is free to try.
+                # Scores that are large on some rows, as an optimizer may try.
                 F = random.standard_normal((30, 6)) * np.exp(2 * random.standard_normal((30, 1)))
                 for rows, values in lowest.items():
                     values.append(Objective(T, 1.0, global_rows=rows).bracket(F))
@@ -68,7 +70,7 @@ def fits(rounds: tuple[int, ...]) -> Figures:
         "paper": {},
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it says that there is no bound
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the objective has no bound
         for n in rounds:
             model = DM2LClassifier.published("rbf", lambda_d=3.0, sigma=0.5, max_iter=n)
             found["paper"][str(n)] = float(model.fit(X, hidden).objective_)
@@ -101,8 +103,8 @@ def lines(found: Figures) -> list[str]:
             for case in found["growth"]
         ),
         "",
-        f"{found['draws'] * len(found['seeds'])} random labels and scores, 30 % observed: "
-        "brackets below zero",
+        f"{found['draws'] * len(found['seeds'])} random label matrices and scores, 30 % observed: "
+        "share of brackets below zero",
         *(
             f"  {mask:8} all rows {of['all']['negative']:6.1%} (lowest {of['all']['lowest']:.0f}), "
             f"covered rows {of['covered']['negative']:.1%}"
@@ -120,19 +122,24 @@ def claims(found: Figures) -> dict[str, bool]:
     values = [case["paper"] for case in found["growth"]]
     fitted = list(found["fits"]["paper"].values())
     return {
-        "J of the paper falls in proportion": values[-1] < 0.9 * 1e2 * values[-2] < 0,
+        "J of the paper decreases in proportion to the scores": values[-1]
+        < 0.9 * 1e2 * values[-2]
+        < 0,
         "J over covered rows is zero": all(case["dm2l"] == 0 for case in found["growth"]),
-        "the bracket over all rows is often negative": found["brackets"]["uniform"]["all"][
-            "negative"
-        ]
+        "with uniform masks, the bracket over all rows is often negative": found["brackets"][
+            "uniform"
+        ]["all"]["negative"]
         > 0.1,
-        "over covered rows it never is": not any(
+        "the bracket over covered rows is never negative": not any(
             of["covered"]["negative"] for of in found["brackets"].values()
         ),
-        "masks per row hide it": found["brackets"]["per row"]["all"]["negative"] == 0,
-        "the published model finds negative values": fitted[-1] < -1,
-        "and goes on falling": fitted[-1] < fitted[0],
-        "dm2l's objective stays above zero": found["fits"]["dm2l"] >= 0,
+        "with masks per row, the bracket over all rows is never negative": found["brackets"][
+            "per row"
+        ]["all"]["negative"]
+        == 0,
+        "J of the published model is negative": fitted[-1] < -1,
+        "J of the published model decreases further with more rounds": fitted[-1] < fitted[0],
+        "the objective of dm2l is never negative": found["fits"]["dm2l"] >= 0,
     }
 
 

@@ -2,13 +2,14 @@
 A table with missing labels in a notebook
 =========================================
 
-This example completes a table in a notebook: inspect it, measure the imputation, fit a model, fill
-in labels with a bound on the error rate, and choose the next labels to ask for. The page can be
-downloaded as a notebook. Results of ``dm2l.tables`` display themselves as tables with bars.
+This example completes a table in a notebook: it inspects the table, measures the imputation, fits a
+model, fills in labels with a bound on the error rate, and chooses the next labels to query. You can
+download this page as a notebook. Notebooks display the results of ``dm2l.tables`` as tables with
+bars.
 """
 
 # %%
-# The table has made-up tickets of a help desk. Half of the labels are missing.
+# The table contains simulated help-desk tickets. Half of the labels are missing.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -44,32 +45,33 @@ frame = pd.DataFrame({"text": texts, "hours": rng.gamma(2, 3, n)}).join(labels.a
 frame.head()
 
 # %%
-# Name the label columns. Blank labels are missing labels.
+# Pass the names of the label columns. Blank cells are missing labels.
 table = table_from_frame(frame, "is_*")
 inspect_table(table)
 
 # %%
-# The display shows where labels are missing. Here they are missing at random.
+# The display shows which labels are missing. In this example, labels are missing at random.
 MissingnessDisplay.from_labels(table.Y, label_names=table.label_names)
 plt.show()
 
 # %%
-# Measure the imputation: observed labels are hidden, imputed, and compared. Without ``FitOptions``
-# an ensemble is fitted, which takes longer.
+# Measure the imputation: some observed labels are hidden and imputed, and the imputed values are
+# compared with the hidden labels. Without ``FitOptions``, an ensemble is fitted, which takes
+# longer.
 options = FitOptions(kernel="linear", lambda_d=0.1, alpha=1.0)
 evaluate_table(table, options, repetitions=2)
 
 # %%
-# Fit a model, and fill in as many labels as an expected error rate of 5 % allows.
+# Fit a model, and fill in as many labels as possible with an expected error rate of at most 5 %.
 model = fit_table(table, options, estimate_folds=0)
 (completion := complete_table(model, table, max_error_rate=0.05))
 
 # %%
-# Here the truth is known, so the filled labels can be checked.
+# In this example, all true labels are known, so the filled labels can be checked.
 right = (completion.positive == truth.to_numpy())[completion.filled].mean()
-print(f"{right:.1%} of {completion.filled.sum()} filled entries are right")
+print(f"{right:.1%} of {completion.filled.sum()} filled entries are correct")
 
 # %%
-# Choose the missing labels whose answers would help most.
+# Choose the missing labels that would improve the predictions most if a person answered them.
 found = suggest_entries(model, table, top=5)
 pd.DataFrame({"row": found.row, "label": found.label, "p": found.probability.round(2)})

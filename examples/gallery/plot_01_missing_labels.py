@@ -3,7 +3,7 @@ What tools do with missing labels
 =================================
 
 The data are real images of digits with 19 labels such as "is 4", "even" and "has a loop". 70 % of
-the labels are hidden. This example shows what common tools do with such labels.
+the labels are hidden. This example shows what common tools do with missing labels.
 """
 
 # %%
@@ -49,8 +49,8 @@ for estimator in (
 # %%
 # -1, 0, +1: a third class
 # ------------------------
-# The literature writes a missing label as 0 between -1 and +1. A forest treats 0 as a third class,
-# and predicts it most of the time.
+# In the literature, labels are often -1, +1 and 0 for a missing label. A forest treats 0 as a third
+# class, and predicts this class most of the time.
 
 coded = np.where(np.isnan(Y), 0, 2 * truth - 1)
 forest = RandomForestClassifier(n_estimators=50, random_state=0).fit(X, coded)
@@ -79,7 +79,7 @@ print(f"{(~np.isnan(Y)).all(axis=1).sum()} of {len(Y)} rows are complete")
 # %%
 # dm2l: ignored, entry by entry
 # -----------------------------
-# dm2l ignores the missing entries and uses all observed ones.
+# dm2l ignores the missing entries and uses all observed entries.
 
 model = DM2LClassifier(kernel="rbf").fit(X, Y)
 print(f"predicted labels per row: {model.predict(X_new).sum(axis=1).mean():.1f}")

@@ -2,8 +2,9 @@
 How many labels are needed
 ==========================
 
-Three methods with the same kernel, trained on 5 % to 100 % of the labels: missing labels read as
-negative, ridge regression on the observed labels, and DM2L. All use default hyperparameters.
+This example trains three methods with the same kernel on 5 % to 100 % of the labels. The first
+method reads missing labels as negative, the second is ridge regression on the observed labels, and
+the third is DM2L. All methods use default hyperparameters.
 """
 
 # %%
@@ -37,10 +38,11 @@ for rho in rates:
         decisions[name].append(f1_macro(digits.target[test], scores > 0))
 
 # %%
-# Reading missing labels as negatives has two effects: labels are ranked worse (left), and scores
-# become so low that almost nothing is predicted (right). Ignoring missing labels avoids both.
+# If missing labels are read as negative, labels are ranked worse (left), and scores become so low
+# that almost no label is predicted as positive (right). Ignoring missing labels avoids both
+# effects.
 #
-# DM2L and masked ridge are equally good here: on these data, ridge regression is enough. That is
+# DM2L and masked ridge are equally good, so ridge regression is enough on these data. This is
 # common, see :doc:`/guide/choosing`.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

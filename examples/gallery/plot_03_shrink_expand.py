@@ -7,8 +7,9 @@ DM2L adds one term to ridge regression on the observed labels,
 .. math:: \lambda_d \Bigl( \sum_k \|F_k\|_* - \|F_C\|_* \Bigr),
 
 where :math:`F_k` are the scores of the rows with an observed positive of label k, and :math:`F_C`
-those of all such rows. The nuclear norm is the sum of the singular values; if it is small, the rows
-lie in few directions. This example shows labels for which such a term is plausible, and its effect.
+are the scores of all rows with an observed positive. The nuclear norm is the sum of the singular
+values. If it is small, the rows span few directions. This example shows labels for which the term
+is plausible, and the effect of the term on scores.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -44,8 +45,9 @@ plt.show()
 # %%
 # The effect on scores
 # --------------------
-# With ``lambda_d=0`` the scores of the rows of a label spread over many directions. With a positive
-# ``lambda_d`` these directions shrink, and those of all rows together remain.
+# With ``lambda_d=0``, the scores of the rows with a label spread over many directions. With a
+# positive ``lambda_d``, they spread over fewer directions, while the scores of all rows together
+# keep their directions.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 ranks = {}
@@ -59,7 +61,7 @@ for ax, lambda_d in zip(axes, (0.0, 3.0), strict=True):
 plt.show()
 
 # %%
-# The effective rank is a weighted number of directions.
+# The effective rank measures the number of directions, weighted by their singular values.
 
 for name in ("is 4", "is 8", "even"):
     print(f"{name:6s}", *(f"lambda_d={value:g}: {rank[name]:.1f}" for value, rank in ranks.items()))

@@ -2,12 +2,13 @@
 The path over lambda_d
 ======================
 
-``lambda_d`` is the weight of the nuclear norms, ``alpha`` is the ridge. ``DM2LClassifierCV``
-searches both with shared matrix factors and warm starts.
+``lambda_d`` is the weight of the nuclear norms, and ``alpha`` is the ridge penalty.
+``DM2LClassifierCV`` searches both hyperparameters. The fits of this search share matrix
+decompositions and use warm starts.
 """
 
 # %%
-# 40 labels with implications, 10 % of the entries observed.
+# The data have 40 labels with implications between them. Only 10 % of the entries are observed.
 
 import matplotlib.pyplot as plt
 
@@ -31,9 +32,9 @@ plt.show()
 print(search.best_params_)
 
 # %%
-# The weaker the ridge, the more the nuclear norms help. With a strong ridge they help little, and
-# a large ``lambda_d`` hurts. The search therefore includes 0, which is masked ridge. The complete
-# test labels agree with the cross-validation:
+# With a weak ridge penalty, the nuclear norms help most. With a strong ridge penalty, they help
+# little, and a large ``lambda_d`` hurts. The search therefore includes ``lambda_d=0``, which is
+# masked ridge. The ranking losses on the complete test labels agree with the cross-validation:
 
 for alpha in (1, 10, 50):
     for lambda_d in (0, 0.2):
@@ -44,8 +45,9 @@ for alpha in (1, 10, 50):
 # %%
 # Convergence
 # -----------
-# The distance of the objective to its minimum, by iteration. The default solver starts from masked
-# ridge and needs few steps. The concave-convex procedure is Algorithm 1 of the paper.
+# The figure shows how far the objective is from its minimum after each iteration. The default
+# solver starts from masked ridge and needs few iterations. The concave-convex procedure is
+# Algorithm 1 of the paper.
 
 solvers = {
     name: DM2LClassifier(0.3, 10, solver=name, tol=1e-6).fit(X[train], Y[train])

@@ -2,13 +2,13 @@
 Imputation with calibrated probabilities
 ========================================
 
-``complete`` fills in missing labels and keeps observed ones. This example checks whether its
-probabilities can be trusted.
+``complete`` fills in missing labels and keeps observed labels. This example checks whether the
+imputed probabilities are calibrated.
 """
 
 # %%
-# 600 images with 30 % of the labels observed. ``calibration`` maps out-of-fold scores to
-# probabilities.
+# The data are 600 images with 30 % of the labels observed. The parameter ``calibration`` selects
+# how scores are converted to probabilities, based on out-of-fold scores.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +29,9 @@ calibrated = DM2LClassifier(kernel="rbf", calibration="sigmoid").fit(X, Y)
 # %%
 # Are the probabilities calibrated?
 # ---------------------------------
-# Here the hidden labels are known. On the diagonal, the share of positives equals the predicted
-# probability. Without calibration, probabilities have the right order but are too close to 0.5.
+# In this example, the hidden labels are known. On the diagonal, the share of positives equals the
+# predicted probability. Without calibration, probabilities are in the right order but too close to
+# 0.5.
 
 hidden_truth = np.where(missing, truth, np.nan)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
@@ -42,7 +43,7 @@ plt.show()
 # %%
 # Which labels need a second look?
 # --------------------------------
-# Most imputed labels are correct. Errors concentrate where the probability is close to 0.5.
+# Most imputed labels are correct. Most errors occur where the probability is close to 0.5.
 
 filled = calibrated.complete(X, Y)
 assert (filled[~missing] == Y[~missing]).all()
@@ -54,11 +55,11 @@ print(f"certain:            {right[~unsure].mean():.1%} of {(~unsure).sum()} cor
 print(f"close to one half:  {right[unsure].mean():.1%} of {unsure.sum()} correct")
 
 # %%
-# The fewer labels the model fills in, the more of them are correct.
+# If the model fills in fewer labels, a larger share of the filled labels is correct.
 
 order = np.argsort(-np.abs(probability - 0.5))
 quality = np.cumsum(right[order]) / np.arange(1, right.size + 1)
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.plot(np.linspace(0, 1, right.size)[200:], quality[200:])
-ax.set(xlabel="share of the missing labels filled in", ylabel="share of these that is correct")
+ax.set(xlabel="share of the missing labels filled in", ylabel="share of correct filled labels")
 plt.show()

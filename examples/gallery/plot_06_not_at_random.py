@@ -2,15 +2,15 @@
 Missing not at random
 =====================
 
-If labels are missing at random, only the amount of data shrinks. If positives are missing more
-often than negatives, every method that is trained on observed labels learns the wrong rates.
-:doc:`/guide/missingness` has the theory.
+If labels are missing at random, a model only has fewer labels to learn from. If positives are
+missing more often than negatives, every method that is trained on observed labels learns wrong
+probabilities. :doc:`/guide/missingness` explains the theory.
 """
 
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# The same share of entries is hidden at random, and among the positives only.
+# The same share of entries is hidden in two ways: at random, and among the positives only.
 
 import matplotlib.pyplot as plt
 
@@ -34,9 +34,9 @@ probabilities = {name: model.predict_proba(X[test]) for name, model in models.it
 # %%
 # Correction
 # ----------
-# A positive was kept with probability 0.3 and a negative always, so the odds are too small by the
-# factor 0.3. If the factor is known, for example from a random sample of missing labels that was
-# annotated, it can be corrected.
+# Positives were kept with probability 0.3 and all negatives were kept, so the predicted odds are
+# too small by the factor 0.3. If this factor is known, for example from an annotated random sample
+# of missing labels, the probabilities can be corrected.
 
 odds = probabilities["positives only"] / (1 - probabilities["positives only"]) / kept
 probabilities["corrected"] = odds / (1 + odds)
@@ -49,8 +49,8 @@ for name, P in probabilities.items():
     )
 
 # %%
-# The AUC hardly changes, because the ranking of rows within a label is the same. Probabilities,
-# predicted shares and decisions are wrong until they are corrected.
+# The AUC hardly changes, because the ranking of rows within a label stays the same. Without the
+# correction, probabilities, predicted shares and decisions are wrong.
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 for ax, (name, P) in zip(axes, probabilities.items(), strict=True):
@@ -61,7 +61,8 @@ plt.show()
 # %%
 # Observed labels cannot show the problem
 # ---------------------------------------
-# If test labels are missing in the same way, the wrong probabilities look calibrated.
+# If test labels are missing in the same way as training labels, wrong probabilities look
+# calibrated.
 
 biased_test = simulate_missing_positives(truth[test], kept, random_state=1)
 figure, ax = plt.subplots(figsize=(5, 4.2), layout="constrained")

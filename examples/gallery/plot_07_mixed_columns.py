@@ -2,9 +2,9 @@
 Columns of mixed types, a pipeline and a grid search
 ====================================================
 
-The table has numbers, a category, missing feature values and missing labels. Preparation and model
-form one pipeline, and ``GridSearchCV`` searches its hyperparameters with folds and metrics that
-accept missing labels.
+The table has numeric columns, a category, missing feature values and missing labels. The
+preparation and the model form a pipeline, and ``GridSearchCV`` searches the hyperparameters of this
+pipeline with folds and metrics that accept missing labels.
 """
 
 # %%
@@ -40,8 +40,8 @@ tickets = tickets.mask(rng.random(tickets.shape) < 0.05)
 print(labels.head(4))
 
 # %%
-# A transformer imputes missing feature values. Missing labels need no preparation; pandas' nullable
-# booleans are accepted.
+# A transformer imputes missing feature values. Missing labels need no preparation, because
+# estimators accept nullable booleans of pandas.
 
 prepare = make_column_transformer(
     (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["size", "age"]),
@@ -62,13 +62,14 @@ PathDisplay.from_estimator(search)
 plt.show()
 
 # %%
-# Quality of each label on out-of-fold rows:
+# The quality of each label, computed from out-of-fold scores:
 
 held_out = cross_val_decision(search.best_estimator_, tickets, labels, cv=4)
 print(pd.DataFrame(label_table(labels, held_out), index=labels.columns).round(2))
 
 # %%
-# Impute the missing labels with the last step of the pipeline, on prepared features.
+# Impute the missing labels: call ``complete`` on the last step of the pipeline, with the prepared
+# features.
 
 best = search.best_estimator_
 filled = best[-1].complete(best[:-1].transform(tickets), labels)

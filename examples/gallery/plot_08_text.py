@@ -2,12 +2,12 @@
 Texts with TF-IDF
 =================
 
-TF-IDF turns texts into thousands of sparse columns. The linear model keeps them sparse, and its
-weights show which words indicate a label.
+TF-IDF turns texts into a sparse matrix with thousands of columns. The linear model keeps the matrix
+sparse, and its weights show which words indicate a label.
 """
 
 # %%
-# The reports are made up from phrases. 25 % of the topic labels are observed.
+# The reports are simulated from phrases. Of the topic labels, 25 % are observed.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,8 +44,8 @@ print(texts[0])
 print(dict(zip(topics, Y[0].tolist(), strict=True)))
 
 # %%
-# A pipeline of a vectorizer and the linear model. The estimate uses out-of-fold scores and observed
-# labels only; the truth is there to check it.
+# The model is a pipeline of a vectorizer and the linear model. Its quality is estimated from
+# out-of-fold scores and observed labels only. The true labels serve to check this estimate.
 
 model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), DM2LClassifier())
 held_out = cross_val_decision(model, texts, Y, cv=5)
@@ -54,9 +54,9 @@ for name in ("label_auc", "label_ranking_average_precision", "ranking_loss"):
     print(f"{name:18s} estimate {estimate.value:.3f}, truth {actual.value:.3f}")
 
 # %%
-# Estimates and truth agree, because labels are missing at random.
+# The estimates agree with the metrics on the true labels, because labels are missing at random.
 #
-# The words with the largest weights of each topic:
+# The figure shows the words with the largest weights for each topic:
 
 model.fit(texts, Y)
 words = model[0].get_feature_names_out()

@@ -2,12 +2,13 @@
 Label correlation
 =================
 
-If a digit "is 4", it is "even", whatever the image looks like. A model stores the correlation
-between labels that its features do not explain, and uses it for imputation.
+If a digit "is 4", it is also "even", whatever the image looks like. A model estimates the
+correlation between labels that the features do not explain, and uses this correlation for
+imputation.
 """
 
 # %%
-# A linear model of digit labels, half of them observed.
+# A linear model is trained on digit labels, half of which are observed.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +26,8 @@ model = DM2LClassifier().fit(X, Y)
 # %%
 # Which labels are correlated
 # ---------------------------
-# Red pairs are positively correlated given the features, blue pairs negatively.
+# Given the features, red pairs of labels are positively correlated, and blue pairs are negatively
+# correlated.
 
 display = CouplingDisplay.from_estimator(model, label_names=digits.target_names)
 plt.show()
@@ -35,7 +37,8 @@ for one, other, correlation in display.strongest(5):
 # %%
 # What it improves
 # ----------------
-# Imputation errors with features alone, and with features and the known labels of each row.
+# Compare the imputation errors with features alone to those with features and the known labels of
+# each row.
 
 missing = np.isnan(Y)
 alone = DM2LClassifier(coupling=None).fit(X, Y)

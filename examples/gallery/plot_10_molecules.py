@@ -3,9 +3,9 @@ Molecules and new scaffolds
 ===========================
 
 A table of assays has identifiers, SMILES and missing labels. Morgan fingerprints turn molecules
-into features, and the Tanimoto kernel compares them. How good a model looks depends on the test
-molecules: members of known series are easy, new scaffolds are hard. Needs RDKit, ``pip install
-'.[chem]'``.
+into features, and the Tanimoto kernel compares them. The estimated quality of a model depends on
+the test molecules: molecules of known series are easy to predict, and molecules with new scaffolds
+are hard to predict. This example needs RDKit (``pip install '.[chem]'``).
 """
 
 # %%
@@ -21,7 +21,7 @@ from dm2l.chemistry import MorganFingerprints, is_valid_smiles, scaffold_groups
 from dm2l.metrics import label_auc
 from dm2l.model_selection import MultilabelKFold, cross_val_decision
 
-# The gallery runs a page in its folder, and does not tell it its name.
+# The gallery runs this file in its folder, without setting ``__file__``.
 root = Path(globals().get("__file__", "plot_10_molecules.py")).resolve().parents[2]
 make_assays = runpy.run_path(str(root / "docs" / "recipes" / "make_assays.py"))["make_assays"]
 table = pd.DataFrame(make_assays(300))
@@ -37,7 +37,8 @@ X = MorganFingerprints().fit_transform(table["smiles"])
 print(f"{X.shape[0]} molecules, {X.nnz / X.shape[0]:.0f} of {X.shape[1]} bits each")
 
 # %%
-# Cross-validate with random folds, and with folds that keep the molecules of a scaffold together.
+# Cross-validate with random folds, and with folds that keep molecules with the same scaffold
+# together.
 
 folds = {
     "random folds": MultilabelKFold(4, random_state=0),
@@ -51,8 +52,9 @@ ax.set(ylabel="AUC by label", ylim=(0.5, 1))
 plt.show()
 
 # %%
-# The same comparison on Tox21, with 8,014 compounds and 12 assays. A fifth of the compounds is held
-# out, at random or by scaffold. ``benchmarks/chemistry.py`` computes these figures.
+# This table shows the same comparison on Tox21, which has 8,014 compounds and 12 assays. A fifth of
+# the compounds is held out, at random or by scaffold. ``benchmarks/chemistry.py`` computes these
+# numbers.
 
 stored = json.loads((root / "benchmarks" / "results" / "chemistry.json").read_text())["runs"]
 rows = [

@@ -2,8 +2,9 @@
 Positive-unlabelled labels
 ==========================
 
-Only 40 % of the positives are recorded, and negatives never are. A missing label is either negative
-or an overlooked positive. This example compares two ways to read missing labels.
+In this example, 40 % of the positives are recorded, and negatives are never recorded. A missing
+label is then either negative or an overlooked positive. The example compares two ways to read
+missing labels.
 """
 
 # %%
@@ -24,8 +25,9 @@ Y = simulate_missing_positives(truth[:half], 0.4, become="unlabelled", random_st
 print(f"{np.nansum(Y):.0f} of {truth[:half].sum():.0f} positives are recorded")
 
 # %%
-# If missing labels are read as negative, labels seem rarer than they are. With
-# ``missing_as="unlabelled"``, the share of recorded positives is estimated.
+# If missing labels are read as negative, positives seem rarer than they are. With
+# ``missing_as="unlabelled"``, the model estimates which share of the positives is recorded, and
+# corrects its probabilities.
 options = {"lambda_d": 0.0, "calibration": "sigmoid"}
 negative = DM2LClassifier(coupling=None, **options).fit(X[:half], np.nan_to_num(Y))
 unlabelled = DM2LClassifier(missing_as="unlabelled", **options).fit(X[:half], Y)
@@ -33,10 +35,11 @@ share = truth[half:].mean(axis=0)
 for name, model in {"negative": negative, "unlabelled": unlabelled}.items():
     loss = ranking_loss(truth[half:], model.decision_function(X[half:]))
     off = np.median(np.abs(model.predict_proba(X[half:]).mean(axis=0) / share - 1))
-    print(f"missing is {name:10} ranking loss {loss:.3f}, predicted shares off by {off:.0%}")
+    print(f"missing as {name:10} ranking loss {loss:.3f}, error of predicted shares {off:.0%}")
 
 # %%
-# The estimated class prior of each label with two standard errors, and the true share of positives.
+# The figure shows the estimated class prior of each label with two standard errors, the true share
+# of positives, and the share of recorded positives.
 at = np.arange(6)
 fig, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.bar(at - 0.2, np.nan_to_num(Y).mean(axis=0), 0.35, color="#bbbbbb", label="recorded")
@@ -59,7 +62,8 @@ print(f"{inside.sum()} of {len(inside)} intervals contain the true share")
 plt.show()
 
 # %%
-# Find overlooked positives: unlabelled entries with the highest out-of-fold probabilities.
+# The unlabelled entries with the highest out-of-fold probabilities are probably overlooked
+# positives.
 suspects = unlabelled.find_label_errors(X[:half], Y)
 positive = truth[suspects.row, suspects.label] == 1
-print(f"{positive[:100].mean():.0%} of the first 100 are positive, {positive.mean():.0%} of all")
+print(f"positives: {positive[:100].mean():.0%} of the first 100, {positive.mean():.0%} of all")

@@ -2,12 +2,14 @@
 Label rules
 ===========
 
-Every digit is exactly one of "is 0" to "is 9", and "is 4" implies "even". Rules fill in labels
-that follow from known ones, and keep probabilities and predictions consistent.
+For every digit, exactly one of the labels "is 0" to "is 9" is positive, and "is 4" implies "even".
+With such rules, ``complete`` fills in labels that follow from known labels, and probabilities and
+predictions are consistent.
 """
 
 # %%
-# Digits, of which 30 % of the labels are observed, and the rules that hold by definition.
+# The data are images of digits with 30 % of the labels observed. The rules between the labels hold
+# by definition.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +31,8 @@ print(rules)
 # %%
 # Fill in missing labels
 # ----------------------
-# Labels that follow from known ones are counted apart. No filled row breaks a rule.
+# Labels that follow from known labels are counted separately. With rules, no completed row breaks a
+# rule.
 
 missing = Y.isna().to_numpy()
 for name, model in {"without": DM2LClassifier(), "with rules": DM2LClassifier(rules=rules)}.items():
@@ -41,7 +44,7 @@ for name, model in {"without": DM2LClassifier(), "with rules": DM2LClassifier(ru
 # %%
 # Probabilities
 # -------------
-# The probabilities of the ten digits sum to one with rules.
+# With rules, the probabilities of the ten digits sum to one.
 
 new = digits.data[400:401]
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")

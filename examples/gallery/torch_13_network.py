@@ -2,13 +2,14 @@
 Networks
 ========
 
-A network learns from label matrices with missing entries if its loss ignores them. Its out-of-fold
-scores then impute the missing labels, together with the known labels of each row. This example
-needs torch (``pip install 'dm2l[torch]'``), so it is shown without its output.
+A network can learn from label matrices with missing entries if its loss ignores these entries. From
+the network's out-of-fold scores and the known labels of each row, dm2l then imputes the missing
+labels. This example needs torch (``pip install 'dm2l[torch]'``), so it is shown without its output.
 """
 
 # %%
-# Attributes of digit images, such as "is 4" and "even"; 70 % of the labels are missing.
+# The labels are attributes of digit images, such as "is 4" and "even". Of these labels, 70 % are
+# missing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +31,8 @@ missing = np.isnan(Y)
 # %%
 # Training
 # --------
-# The loss is the sum over the observed labels of a batch, plus the nuclear norms with a small
-# weight, divided by the number of rows.
+# The loss of a batch has two terms: the logistic loss of its observed labels, and the nuclear norms
+# with a small weight. Their sum is divided by the number of rows.
 
 
 def train(X, Y, epochs=30, terms=0.01):
@@ -54,7 +55,7 @@ def train(X, Y, epochs=30, terms=0.01):
 # %%
 # Out-of-fold scores
 # ------------------
-# Each row gets its scores from a network that was not trained on it.
+# Each row is scored by a network that was not trained on this row.
 
 scores = np.empty(Y.shape)
 for fitted, held_out in MultilabelKFold(5, random_state=0).split(X, Y):
@@ -66,8 +67,8 @@ print(f"label AUC of the network: {label_auc(truth, scores):.3f}")
 # %%
 # Completion
 # ----------
-# :class:`dm2l.ScoreClassifier` calibrates the scores and adds what known labels imply: an image
-# that "is 4" is "even".
+# :class:`dm2l.ScoreClassifier` calibrates the scores and combines them with the known labels of a
+# row. For example, an image that "is 4" is also "even".
 
 completer = ScoreClassifier().fit(scores, Y)
 alone = scores > 0
@@ -81,12 +82,12 @@ for name, share in errors.items():
 some = completer.complete(scores, Y, max_error_rate=0.02)
 filled = missing & ~np.isnan(some)
 print(
-    f"max_error_rate=0.02 fills {filled.sum() / missing.sum():.0%} of them, "
-    f"{(some != truth)[filled].mean():.1%} wrong"
+    f"max_error_rate=0.02 fills {filled.sum() / missing.sum():.0%} of the missing labels, "
+    f"{(some != truth)[filled].mean():.1%} of these are wrong"
 )
 
 # %%
-# The errors for each label.
+# The figure shows the error rate of each label.
 
 x = np.arange(len(digits.target_names))
 for k, answer in enumerate((alone, completed)):

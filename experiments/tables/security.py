@@ -9,12 +9,12 @@ FUZZ = "fuzz/results"
 
 
 def last() -> str:
-    """The last long run."""
+    """Return a sentence and a table on the last long run."""
     run = load("last", FUZZ)
     lines = [
         f"The last long run ({run['started']}) took {run['minutes']:.0f} minutes on {run['jobs']} "
-        f"core(s) ({_versions(run)}). It had {run['cases']:,} cases, starting with number "
-        f"{run['seed']}, and {run['findings']} findings.",
+        f"core(s) ({_versions(run)}). The run tested {run['cases']:,} cases, beginning with "
+        f"number {run['seed']}. The number of findings is {run['findings']}.",
         "",
         "| kind | cases | accepted | rejected | longest time | most memory |",
         "|---|---|---|---|---|---|",
@@ -24,7 +24,7 @@ def last() -> str:
 
 
 def attacks() -> str:
-    """Runs of single kinds, each until its number of cases was reached or the time was over."""
+    """Return a table of the runs of single kinds of input, which end after some cases or time."""
     names = sorted(path.stem for path in (ROOT / FUZZ).glob("attack_*.json"))
     lines = [
         "| kind | date | cases | accepted | rejected | longest time | most memory | findings |",
@@ -38,7 +38,7 @@ def attacks() -> str:
     versions = dict.fromkeys(_versions(run) for run in runs)
     seeds = sorted({run["seed"] for run in runs})
     from_numbers = " or ".join(map(str, seeds))
-    return "\n".join([*lines, "", f"First number: {from_numbers}; {'; '.join(versions)}."])
+    return "\n".join([*lines, "", f"First case: {from_numbers}. Versions: {'; '.join(versions)}."])
 
 
 def _versions(run: dict[str, Any]) -> str:
@@ -56,7 +56,7 @@ def _cells(tally: dict[str, Any]) -> str:
 
 
 def fits() -> str:
-    """Fits to extreme numbers."""
+    """Return a sentence on fits to extreme numbers."""
     run = load("fits", FUZZ)
     tally = run["kinds"]["fit"]
     through = tally["results"].get("read", 0)
@@ -68,7 +68,7 @@ def fits() -> str:
 
 
 def kills() -> str:
-    """Kills of commands."""
+    """Return a table of the kills of commands."""
     lines = ["| command | kills | during a write | lost | partial |", "|---|---|---|---|---|"]
     lines += [
         f"| `{name}` | {one['kills']} | {one['inside_a_write']} | {one['lost']} | {one['half']} |"
@@ -78,7 +78,7 @@ def kills() -> str:
 
 
 def workbook() -> str:
-    """Cost of a large sheet."""
+    """Return a sentence on the cost of reading a large sheet."""
     found = load("workbook")["workbook"]
     costs = [
         f"{one['wall_seconds']:.0f} s and {one['peak_bytes'] / 2**20:.0f} MiB"
@@ -91,14 +91,14 @@ def workbook() -> str:
 
 
 def checks() -> str:
-    """Cost of checks."""
+    """Return a sentence on the cost of checks."""
     found = load("checks")
     shares = [
-        f"{one['share']:.1%} of reading {what}".replace(", ", " (") + ")"
+        f"{one['share']:.1%} of the time of reading {what}".replace(", ", " (") + ")"
         for what, one in found["reads"].items()
     ]
     shares += [
         f"{one['share']:.1%} of fitting {what}".replace(", ", " to ")
         for what, one in found["fits"].items()
     ]
-    return f"Checks cost {', '.join(shares[:-1])} and {shares[-1]}."
+    return f"The checks take {', '.join(shares[:-1])} and {shares[-1]}."

@@ -4,7 +4,7 @@ Names with an underscore are private, and modules are loaded on demand. By topic
 
 - estimators: :class:`AutoClassifier` and :class:`ScoreClassifier` (``_auto``),
   :class:`DM2LClassifier` (``_classifier``, ``_fitting``), :class:`DM2LClassifierCV` (``_search``),
-  ``baselines``, ``extreme`` (thousands of labels), ``outofcore`` (more rows than memory), and their
+  ``baselines``, ``extreme`` (thousands of labels), ``outofcore`` (data beyond memory), and their
   base class (``_base``)
 - the method: ``features``, ``kernels``, ``nuclear`` norms, ``objective``, ``lbfgs`` in ``_solvers``
 - labels: ``labels`` (:class:`~dm2l.labels.LabelMatrix`), ``simulate`` (missing labels)

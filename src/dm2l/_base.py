@@ -16,10 +16,11 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from dm2l._utils import arrays
 from dm2l._utils.inputs import check_choice, check_inputs
-from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_rules, check_threshold
+from dm2l.completion._completer import CompletionMixin, LabelCompleter, check_threshold
 from dm2l.completion._errors import plain_probability
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask, parse_labels
+from dm2l.labels._rules import LabelRules
 
 _ENOUGH_ROWS = 20  # minimum number of rows for folds if leave-one-out scores are undefined
 
@@ -84,7 +85,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _on_own_scale(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores on the scale ``p = (1 + tanh(score)) / 2`` to the scale of the model."""
+        """Convert scores with ``p = (1 + tanh(score)) / 2`` to the scale of the model's scores."""
         return scores
 
     def _fit_nothing(self, X: Any) -> None:
@@ -94,19 +95,16 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Raise an error if parameters are invalid, before any data is read."""
         if self.threshold is not None:
             check_threshold(self.threshold)
-        if self.calibration not in (None, "sigmoid", "isotonic"):
-            what = f"None, 'sigmoid' or 'isotonic', got {self.calibration!r}"
-            raise ValueError(f"calibration must be {what}.")
-        if self.rules is not None:
-            check_rules(self.rules)
+        check_choice("calibration", self.calibration, None, "sigmoid", "isotonic")
+        if not isinstance(self.rules, LabelRules | None):
+            raise TypeError(f"rules must be None or LabelRules, got {self.rules!r}.")
         if self.coupling == "joint" and not self._leaves_one_out:
             raise ValueError(
                 f"{type(self).__name__} does not support coupling='joint'. Use "
                 "coupling='residual', or fit a DM2LClassifier or a MaskedRidgeClassifier."
             )
-        if self.coupling is not None:
-            joint = ("joint",) if self._leaves_one_out else ()
-            check_choice("coupling", self.coupling, "residual", *joint)
+        joint = ("joint",) if self._leaves_one_out else ()
+        check_choice("coupling", self.coupling, None, "residual", *joint)
         if self.coupling == "joint" and self.missing_as == "unlabelled":
             raise ValueError(
                 "coupling='joint' needs observed negatives, so it does not support "
@@ -130,7 +128,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             Features without missing values.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels ``0/1``, ``bool`` or ``-1/+1``, with NaN (or ``missing_label``) where a label is
-            missing. A 1-D ``y`` has one class per row.
+            missing. A 1-D ``y`` contains the class of each row.
         label_mask, sample_weight, label_weight
             As in :meth:`dm2l.DM2LClassifier.fit`.
 
@@ -178,7 +176,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return X, labels
 
     def _without_unlabelled(self, labels: LabelMatrix) -> LabelMatrix:
-        """Return labels with unlabelled entries as negatives, or raise an error."""
+        """Return labels with unlabelled entries as negatives; raise an error if not supported."""
         what = f"{type(self).__name__} does not support missing_as='unlabelled'."
         raise ValueError(f"{what} Use DM2LClassifier, DM2LClassifierCV or MaskedRidgeClassifier.")
 
@@ -303,7 +301,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         return self._completer.thresholds
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score every label; the classes are separated at 0.
+        """Score every label; a higher score means that the label is more likely positive.
 
         Parameters
         ----------
@@ -313,8 +311,8 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Scores on the scale of ``-1/+1``. For a 1-D ``y``, there is one column per class, or
-            with two classes an array of shape (n_samples,).
+            Scores on the scale of ``-1/+1``. For a 1-D ``y``, the shape is (n_samples, n_classes),
+            or (n_samples,) with two classes.
         """
         scores = self._all_scores(self._check_X(X))
         return scores[:, 0] if self._labels.kind == "binary" else scores
@@ -323,7 +321,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
         """Predict every label.
 
         With ``threshold=None``, a label is predicted as positive if its score is above 0 or, with
-        ``calibration``, if its probability is above one half. This suits the Hamming loss. A number
+        ``calibration``, if its probability exceeds one half, which suits the Hamming loss. A number
         is a cutoff for all scores. ``"f1"`` selects for each label the cutoff with the best F1 on
         out-of-fold scores, or 0 for labels with fewer than five positives. ``"f1_samples"`` and
         ``"subset_accuracy"`` select one cutoff for all labels, with the best mean F1 of rows or the
@@ -363,7 +361,7 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
         With ``calibration``, each label has a calibration map that is fitted to out-of-fold scores.
         :meth:`predict` also uses this map. With ``coupling`` alone, each label has a sigmoid that
-        is fitted to leave-one-out scores. Without both parameters, and for a 1-D ``y``,
+        is fitted to leave-one-out scores. Without either parameter, and for a 1-D ``y``,
         probabilities are ``(1 + tanh(score)) / 2`` and are not calibrated.
 
         Parameters
@@ -405,3 +403,15 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
             return scores
 
         return arrays.to_numpy(self._all_scores(X, learnt)), p
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CompletionClassifier(MissingLabelClassifier):
+    """Base class with the parameters of decisions, label correlation, folds and missing labels."""
+
+    threshold: Any = None
+    coupling: str | None = None
+    rules: Any = None
+    cv: Any = 5
+    missing_label: Any = np.nan
+    missing_as: str | None = None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dm2l._fitting import SolverResult, Trainer, WarmStart
+from dm2l._base import CompletionClassifier
+from dm2l._fitting import SolverResult, Trainer
 from dm2l._solvers.features import FITTED, Weights
 from dm2l._solvers.problem import Solution
 from dm2l._streaming import StreamingClassifier
@@ -30,7 +31,7 @@ _KERNELS = (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DM2LParameters(PositiveUnlabelledClassifier):
+class DM2LParameters(PositiveUnlabelledClassifier, CompletionClassifier):
     """Parameters shared by DM2L models and their grid search."""
 
     kernel: Any = "linear"
@@ -42,13 +43,8 @@ class DM2LParameters(PositiveUnlabelledClassifier):
     discriminant: bool = True
     max_iter: int = 1000
     tol: float = 1e-5
-    threshold: Any = None
     calibration: str | None = None
     coupling: str | None = "residual"
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     class_prior: Any = None
     random_state: Any = None
     verbose: int = 0
@@ -70,7 +66,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     Here ``R_Omega`` keeps the observed entries, ``F_k`` are the scores of the rows whose label
     ``k`` is an observed positive, and ``F_C`` are the scores of all rows with an observed positive.
     The norms of ``F_k`` lower the rank of the scores of rows that share a label (local shrinking).
-    The norm of ``F_C`` keeps the rank of all these scores high (global expanding).
+    The norm of ``F_C`` keeps the rank of the scores ``F_C`` high (global expanding).
 
     Parameters
     ----------
@@ -78,8 +74,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Weight of the nuclear norms. 0 gives masked ridge.
     alpha : float or "scale", default="scale"
         Weight of the ridge penalty. For linear models, "scale" means ``4 (sum_j s_j)^2 / d`` with
-        the standard deviations ``s_j`` of the ``d`` columns. For kernels, it means the variance in
-        the feature space.
+        the standard deviations ``s_j`` of the ``d`` columns. For kernels, "scale" means the total
+        variance in the feature space.
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "tanimoto", \
 "precomputed"} or callable, default="linear"
         Kernel function. "tanimoto" is for columns of 0 and 1. With "precomputed", ``X`` is the
@@ -112,16 +108,16 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Maximum number of iterations.
     tol : float, default=1e-5
         Tolerance of the relative difference between the objective and its minimum, as estimated by
-        the solver. With ``solver="cccp"``, it limits the relative change in an iteration.
+        the solver. With ``solver="cccp"``, limit of the objective's relative change per iteration.
     threshold : None, float, "f1", "f1_samples" or "subset_accuracy", default=None
         Cutoff of the scores in :meth:`predict`.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         Calibration of :meth:`predict_proba` on out-of-fold scores.
     coupling : {None, "residual", "joint"}, default="residual"
-        How :meth:`complete` uses the known labels of a row. None does not use these labels.
+        How :meth:`complete` uses the known labels of a row. With None, known labels are not used.
         "residual" estimates label correlations from leave-one-out scores after the fit. Fits by
         blocks use a sample of up to 20,000 rows. "joint" estimates label correlations together with
-        the weights. It needs all rows in memory, and also improves predictions for new rows. See
+        the weights, needs all rows in memory, and also improves predictions for new rows. See
         :doc:`/guide/imputing`.
     rules : LabelRules, default=None
         Rules that the labels obey, such as "snake implies reptile". Probabilities and predictions
@@ -137,16 +133,16 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         means positive-unlabelled data and can also be used for a dense ``Y``; see
         :doc:`/guide/positive-unlabelled`.
     class_prior : float or array-like of shape (n_labels,), default=None
-        Share of positives of each label for ``missing_as="unlabelled"``. If None, it is estimated
-        by :func:`dm2l.pu.estimate_class_prior`.
+        For ``missing_as="unlabelled"``, the share of rows in which each label is positive. If None,
+        it is estimated by :func:`dm2l.pu.estimate_class_prior`.
     warm_start : bool, default=False
         Whether to start from the previous solution if it has the right shape.
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
         "memory" keeps all rows in memory. "statistics" reads rows once for sufficient statistics.
         "passes" reads rows twice for every evaluation of the objective. "auto" selects the fastest
-        strategy that fits into memory. All strategies have equal results up to rounding.
+        strategy that fits into memory. All strategies give the same results up to rounding.
     max_memory : float, default=None
-        Bytes that ``strategy="auto"`` may use. The default is half of the free memory.
+        Memory in bytes that ``strategy="auto"`` may use. The default is half of the free memory.
     random_state : int, RandomState or None, default=None
         Seed of ``approximation``. Exact models use no random numbers.
     verbose : int, default=0
@@ -160,7 +156,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         Weights of the kernel model on the rows ``X_fit_``, or on random Fourier features.
     approximation_error_ : float
         For "nystroem", the share of the trace of the kernel matrix that is lost. For "fourier", the
-        root mean square error of the matrix entries.
+        root mean square error of the entries of the kernel matrix.
     intercept_ : ndarray of shape (n_labels,)
         Intercepts.
     classes_ : ndarray of shape (n_labels, 2) or (n_classes,)
@@ -172,7 +168,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     label_covariance_ : LabelCovariance
         Covariance of the labels given the features, with ``coupling``.
     class_prior_, class_prior_error_ : ndarray of shape (n_labels,)
-        Given or estimated share of positives and its standard error, with
+        Given or estimated share of positives of each label, and its standard error, with
         ``missing_as="unlabelled"``.
     objective_ : float
         The exact objective at the solution.
@@ -232,7 +228,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         The model has no ridge and no intercept, starts at the identity, and has a global term over
         all rows. The linear model takes 24 steepest-descent steps, and the kernel model at most 9
         rounds of conjugate gradients, with the subgradients of Algorithm 2. Unlike the released
-        code, both never read hidden labels.
+        code, neither of the two models reads hidden labels.
 
         Parameters
         ----------
@@ -313,14 +309,14 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             rows with labels, see :class:`dm2l.outofcore.RowBlocks`.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
             Labels ``0/1``, ``bool`` or ``-1/+1``, with NaN (or ``missing_label``) where a label is
-            missing. A 1-D ``y`` has one class per row. None if ``X`` is RowBlocks.
+            missing. A 1-D ``y`` contains the class of each row. None if ``X`` is RowBlocks.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used. Other entries are never read.
         sample_weight : array-like of shape (n_samples,), default=None
             Nonnegative weights of the rows. A weight of 2 has the effect of repeating the row. See
             :doc:`/guide/weights`.
         label_weight : array-like or sparse matrix of the shape of ``y``, default=None
-            Nonnegative weights of the entries. They are multiplied by the weights of the rows. An
+            Nonnegative weights of the entries, which are multiplied by the weights of the rows. An
             entry of weight 0 counts as missing.
 
         Returns
@@ -333,7 +329,7 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
             return self._fit_arrays(X, y, label_mask, (sample_weight, label_weight))
         if not (y is label_mask is sample_weight is label_weight is None):
             raise ValueError(
-                "RowBlocks contain their labels, masks and weights. Pass no other data to fit."
+                "X is RowBlocks, which contain labels, masks and weights. Pass only X to fit."
             )
         self._check_parameters()
         if self.missing_as == "unlabelled":
@@ -393,12 +389,11 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
         self._completer = self._fit_completer(X, labels, result)
         return self
 
-    def _last(self) -> WarmStart | None:
+    def _last(self) -> Weights | None:
         """Return the weights of the previous fit for a warm start, or None."""
-        name = "coef_" if self.kernel == "linear" else "dual_coef_"
-        if not self.warm_start or not hasattr(self, name):
-            return None
-        return WarmStart(self.coef_.T if name == "coef_" else self.dual_coef_, self.intercept_)
+        fitted = hasattr(self, "coef_" if self.kernel == "linear" else "dual_coef_")
+        weights = Weights(*map(getattr, repeat(self), FITTED, repeat(None)))
+        return weights if self.warm_start and fitted else None
 
     def _keep_result(self, result: SolverResult, *, stacklevel: int) -> SolverResult:
         """Set fitted attributes, and warn if the solver did not converge."""

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,13 +51,6 @@ _LEAST_RIDGE = 1e-9  # lower limit of alpha relative to the trace of the kernel 
 _TANIMOTO_GAMMA = 3.0  # value of gamma="scale"; similarities are between 0 and 1 for any X
 
 
-class WarmStart(NamedTuple):
-    """Coefficients (m, c) and intercepts (c,) of an earlier fit, for a warm start."""
-
-    coefficients: Any
-    intercept: Any
-
-
 @dataclass(frozen=True, kw_only=True)
 class SolverResult(FitResult):
     """Result of fitting a DM2L model."""
@@ -80,7 +73,7 @@ class Workspace:
     gram: Any = None  # Gram matrix of the features, cached by a preconditioner
 
     def problem(self, alpha: float, lambda_d: float | None = None) -> Problem:
-        """Return the problem for these values; problems returned earlier become invalid."""
+        """Return the problem for ``alpha`` and ``lambda_d``; earlier problems become invalid."""
         if self.pu is not None:
             self.objective.fill(self.pu.targets(alpha))
         if lambda_d is not None:
@@ -149,7 +142,7 @@ class Trainer:
             size, worth = n * columns**2, arrays.WORTH_FACTORING
         return arrays.one_blas_thread() if size < worth else nullcontext()
 
-    def fit(self, X: Any, labels: LabelMatrix, last: WarmStart | None = None) -> SolverResult:
+    def fit(self, X: Any, labels: LabelMatrix, last: Weights | None = None) -> SolverResult:
         """Fit a model to labels with both classes, starting from ``last`` if its shape is valid."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         if not mask.learnable.any():
@@ -304,11 +297,8 @@ class Trainer:
         elif sp.issparse(X):
             X = X.astype(np.float64)
             variance = X.multiply(X).mean() - X.mean() ** 2
-        elif arrays.is_non_numpy(X):
-            xp = arrays.namespace(X)
-            variance = float(xp.var(xp.astype(X, xp.float64, copy=False)))
         else:
-            variance = np.var(X, dtype=np.float64)
+            variance = float(arrays.namespace(X).var(arrays.float64(X)))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
     def prepare(
@@ -322,7 +312,7 @@ class Trainer:
         safe: bool = False,
         alphas: Sequence[float] | None = None,
     ) -> Workspace:
-        """Return features and objective; with exact kernels, later fits may only use ``alphas``."""
+        """Return features and objective; with exact kernels, ``alphas`` are those of later fits."""
         # If `scratch`, X may be overwritten. If `safe`, the kernel matrix is not checked.
         published = self.solver == "published"
         workers = 1 if arrays.blas_limit.users else arrays.blas_thread_count()
@@ -422,10 +412,10 @@ class Trainer:
         return self._with_intercept(problem, feature_map.identity(n_labels), np.zeros(n_labels))
 
     def start(
-        self, problem: SmoothProblem, feature_map: FeatureMap, last: Any, mask: LearnableMask
+        self, problem: SmoothProblem, feature_map: FeatureMap, last: Weights, mask: LearnableMask
     ) -> Any:
         """Return the weights of the last fit if they have the shape of the problem, else None."""
-        learnable, A = mask.learnable, last.coefficients
+        learnable, A = mask.learnable, last.dual_coef if last.coef is None else last.coef.T
         if A.shape != (feature_map.n_coefficients, len(learnable)):
             return None
         if arrays.device_name(A) != arrays.device_name(problem.example):

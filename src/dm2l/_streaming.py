@@ -71,11 +71,11 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features of the block.
         y : array-like, data frame or signed CSR of shape (n_samples, n_labels), or 1-D
-            Labels of the block. All of them may be missing.
+            Labels of the block, all of which may be missing.
         label_mask : array-like of bool of the shape of ``y``, default=None
             True where a label may be used.
         classes : array-like, default=None
-            All classes of a 1-D ``y``, which the first call requires, or optional names of labels.
+            All classes of a 1-D ``y`` (required in the first call), or names of labels (optional).
         sample_weight : array-like of shape (n_samples,), default=None
             Nonnegative weights of the rows. A weight of 2 has the effect of repeating the row.
         forgetting : float, default=1.0
@@ -112,9 +112,9 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
 
     @available_if(_by_blocks)  # type: ignore[untyped-decorator]
     def unlearn(self, X: Any, y: Any, label_mask: Any = None, *, sample_weight: Any = None) -> Self:
-        """Remove rows of earlier blocks and fit to the remaining rows.
+        """Remove rows of earlier blocks, and fit the model to the remaining rows.
 
-        The result equals a fit without these rows, up to rounding.
+        The result equals a fit without the removed rows, up to rounding.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         return deepcopy(GramStatistics.from_state(self._statistics))
 
     def _resumed(self, statistics: GramStatistics | None = None) -> Stream:
-        """Return a stream that continues all earlier blocks, or other ``statistics``."""
+        """Return a stream that continues after earlier blocks, or from given ``statistics``."""
         from dm2l.outofcore import GramStatistics
         from dm2l.outofcore._fits import Stream
 
@@ -205,7 +205,7 @@ class StreamingClassifier(PositiveUnlabelledClassifier):
         from dm2l.outofcore._fits import Stream
 
         if is_non_numpy(X):
-            raise TypeError("Fits by blocks of rows need numpy arrays. Convert X to numpy first.")
+            raise TypeError("Fits by blocks of rows support only numpy arrays. Convert X to numpy.")
         first = self._statistics is None
         X = check_inputs(self, X, reset=first, follows=False)
         check_magnitude(X)

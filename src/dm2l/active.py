@@ -97,7 +97,7 @@ class EntrySampling(BaseEstimator):
         labels = np.where(missing, np.nan, read.signs > 0)
         asked = missing if candidates is None else _mask(candidates, missing)
         if not asked.any():
-            text = "Y has no missing entry to query. Mark unknown labels by missing_label."
+            text = "Y has no missing entry to query. Set unknown labels to missing_label."
             if candidates is not None:
                 text = "candidates has no entry to query. Pass missing entries, or candidates=None."
             raise ValueError(text)

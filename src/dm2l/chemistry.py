@@ -37,8 +37,8 @@ ABSENT = (
 class MorganFingerprints(TransformerMixin, BaseEstimator):
     """Morgan fingerprints of molecules given as SMILES, for ``kernel="tanimoto"``.
 
-    A bit is 1 if an atom of the molecule has a certain neighbourhood of up to ``radius`` bonds.
-    ``radius=2`` corresponds to ECFP4.
+    Each bit stands for a neighbourhood of up to ``radius`` bonds, and is 1 if an atom of the
+    molecule has this neighbourhood. ``radius=2`` corresponds to ECFP4.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     n_bits : int, default=2048
         Number of columns to which neighbourhoods are hashed.
     counts : bool, default=False
-        Whether to add columns of 0 and 1 for neighbourhoods that often occur 2, 3 or more times.
-        The Tanimoto similarity of rows is then the min-max similarity of their counts.
+        Whether to add 0/1 columns for frequent counts (at least 2, 3, ...) of a neighbourhood. The
+        Tanimoto similarity of two rows is then the min-max similarity of their counts.
     salts : bool, default=True
         Whether to include salts and solvents. False keeps only the largest fragment.
 
@@ -66,7 +66,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     salts: bool = True
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Check the parameters and, with ``counts``, find the frequent counts."""
+        """Check the parameters and, if ``counts`` is true, find the frequent counts."""
         self._check()
         self.n_features_in_ = 1
         if self.counts:
@@ -152,7 +152,7 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
             found = [_described(text) for text, _ in _molecules(parse, X)]
         lacking = ", ".join(name for name in self.names_ if name not in names)
         if lacking:
-            raise ValueError(f"RDKit has no descriptor {lacking}. Install the version used in fit.")
+            raise ValueError(f"RDKit has no descriptor {lacking}. Install the version of the fit.")
         places = [names.index(name) for name in self.names_]
         return np.reshape(found, (-1, len(names)))[:, places]
 
@@ -164,7 +164,7 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
 
 @lru_cache(maxsize=2**15)  # cached, because folds and the final fit use the same molecules
 def _described(smiles: str) -> NDArray[np.float64]:
-    """Return all descriptors of the largest fragment; NaN for blank SMILES."""
+    """Return all descriptors of a molecule's largest fragment; NaN for blank SMILES."""
     molecule = _largest(import_module("rdkit.Chem").MolFromSmiles(smiles))
     module = import_module("rdkit.Chem.Descriptors")
     found = module.CalcMolDescriptors(molecule, missingVal=np.nan) if smiles else {}
@@ -178,7 +178,7 @@ def has_rdkit() -> bool:
 
 
 def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
-    """Return for each SMILES whether RDKit can read it; blank SMILES give False.
+    """Return a mask of the SMILES that RDKit can read; blank SMILES give False.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def is_valid_smiles(smiles: ArrayLike) -> NDArray[np.bool_]:
 
 
 def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
-    """Return the number of each molecule's Bemis-Murcko scaffold, as groups for cross-validation.
+    """Return each molecule's group for cross-validation: its Bemis-Murcko scaffold as a number.
 
     Scaffolds are numbered from 0 in the order of their first rows. All molecules without a ring
     have the same number. Each row that RDKit cannot read has its own number.
@@ -208,10 +208,10 @@ def scaffold_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
-    """Return the number of each molecule's compound, as groups for cross-validation.
+    """Return each molecule's group for cross-validation: its compound as a number.
 
-    Molecules are the same compound if their largest fragments have equal SMILES. This is true for
-    salts, but not for tautomers. Compounds are numbered like scaffolds (:func:`scaffold_groups`).
+    Molecules are the same compound if their largest fragments have equal SMILES. Salts therefore
+    share a number, but tautomers do not. Compounds are numbered as in :func:`scaffold_groups`.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]:
-    """Number rows by ``name``; rows with equal names share a number, and blank rows do not."""
+    """Return a group number for each row; rows share it if ``name`` gives the same text."""
     with _rdkit() as parse:
         molecules = (parse(text) if text else None for text in _texts(smiles))
         names = (row if m is None else name(m) for row, m in enumerate(molecules))
@@ -231,7 +231,7 @@ def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]
 
 
 def _molecules(parse: Callable[[str], Any], smiles: Any) -> Iterator[tuple[str, Any]]:
-    """Yield SMILES and molecules; raise an error if RDKit cannot read one."""
+    """Yield each SMILES with its molecule; raise an error if RDKit cannot read a SMILES."""
     for number, text in enumerate(_texts(smiles)):
         molecule = parse(text)
         if molecule is None:
@@ -253,7 +253,7 @@ def _largest(molecule: Any) -> Any:
 
 
 def _texts(smiles: Any) -> list[str]:
-    """Return the SMILES of one column without surrounding spaces; missing SMILES are blank."""
+    """Return the SMILES of one column without surrounding spaces; missing SMILES become ""."""
     values = np.asarray(smiles, dtype=object)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -267,7 +267,7 @@ def _texts(smiles: Any) -> list[str]:
 
 @contextmanager
 def _rdkit() -> Iterator[Callable[[str], Any]]:
-    """Yield RDKit's parser without its log messages, because callers report errors."""
+    """Yield RDKit's parser, and suppress RDKit's log messages, as callers report errors."""
     if not has_rdkit():
         raise ImportError(ABSENT)
     with import_module("rdkit.rdBase").BlockLogs():

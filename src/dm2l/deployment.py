@@ -37,8 +37,8 @@ def to_onnx(model: Any, *, max_bytes: int = 2**28) -> Any:
         A fitted linear or kernel model of dm2l, a :class:`dm2l.ScoreClassifier`, or a pipeline of
         StandardScaler or MaxAbsScaler and one of these models.
     max_bytes : int, default=2**28
-        Maximum size of the graph, at most ``2**31``. Graphs of exact kernels contain the training
-        rows.
+        Maximum size of the graph in bytes, at most ``2**31``. Graphs of exact kernels contain the
+        training rows.
 
     Returns
     -------
@@ -152,13 +152,13 @@ def _check(model: Any) -> None:
     elif hasattr(model, "label_vectors_"):
         why = "ONNX does not support sparse predictions. Use DM2LClassifier"
     elif getattr(model, "scale_", None) == "rank":
-        why = "scale='rank' is not supported. Fit it to probabilities or logits"
+        why = "scale='rank' is not supported. Fit the model to probabilities or logits"
     elif not any(hasattr(model, name) for name in ("coef_", "dual_coef_", "_rate")):
         why = "combinations of estimators are not supported. Use DM2LClassifier"
     elif model._labels.kind != "multilabel":
         why = "it was fitted to a 1-D y. Fit it to a label matrix, such as y.reshape(-1, 1)"
     elif model._completer.rules is not None:
-        why = "label rules are not supported. Fit it with rules=None"
+        why = "label rules are not supported. Fit the model with rules=None"
     elif hasattr(model, "dual_coef_") and model._kernel.kernel not in _KERNELS:
         why = f"kernel={model._kernel.kernel!r} is not one of {', '.join(_KERNELS)}"
     if why:
@@ -192,7 +192,7 @@ def _scores(graph: _Graph, X: str, model: Any) -> str:
 
 
 def _log_odds(graph: _Graph, X: str, model: Any) -> str:
-    """Add nodes for the log-odds of a ScoreClassifier, with the base rate for missing scores."""
+    """Add nodes for the log-odds of a ScoreClassifier; missing scores give the base rate."""
     learnt, stack, c = model._learnable, model.stack_, len(model._learnable)
     places = np.arange(c) if model.columns is None else np.asarray(model.columns)
     S = graph("Gather", X, places.astype(np.int64), axis=1)

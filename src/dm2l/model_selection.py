@@ -27,6 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from dm2l import metrics
 from dm2l._utils.arrays import take_rows
+from dm2l._utils.inputs import check_choice, check_counts
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
 from dm2l.metrics._ranking import label_discrimination, ranking_and_discrimination
@@ -47,7 +48,7 @@ Split = tuple[Rows, Rows]
 
 
 def _strata(T: Signs) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return members and sizes of strata (positives or negatives of a label), rarest first."""
+    """Return the rows and sizes of strata (positives or negatives of a label), smallest first."""
     member = np.concatenate([T > 0, T < 0], axis=1)
     size = member.sum(axis=0)
     order = np.argsort(size, kind="stable")
@@ -88,7 +89,7 @@ def _deal(T: Signs, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
 
 
 def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuffle: bool) -> Rows:
-    """Assign whole groups of rows to k folds, as :func:`_deal` does; large groups come first."""
+    """Assign groups of rows to k folds, as :func:`_deal` assigns rows; large groups come first."""
     # The cost is defined as in _deal, where all rows form an additional stratum.
     member, size = _strata(T)
     number = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -111,7 +112,7 @@ def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuf
 
 
 class _LabelSplitter:
-    """Base class of the splitters, which reads labels and counts splits."""
+    """Base class of the splitters, which reads their labels and checks ``n_splits``."""
 
     # Metadata routing must also pass the mask to the splitter. Otherwise, labels hidden by the mask
     # would affect the folds.
@@ -122,19 +123,30 @@ class _LabelSplitter:
     missing_as: Any
     _split: Callable[[Any, Signs], Iterator[Split]]  # generates the splits for a matrix of signs
 
-    def _check_n_splits(self, least: int) -> None:
-        if not isinstance(self.n_splits, Integral) or self.n_splits < least:
-            raise ValueError(
-                f"n_splits must be an integer of at least {least}, got {self.n_splits!r}."
-            )
+    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
+        """Generate the row numbers of the training and test set of each split.
 
-    def _signs(self, X: Any, y: Any, label_mask: Any) -> Signs:
+        Rows of a fold are in ascending order, and rows of a random split are in random order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features. Only the number of rows is used, unless ``groups="duplicates"``.
+        y : array-like, data frame, sparse matrix or LabelMatrix of shape (n, c) or (n,)
+            Labels with NaN where missing, or classes.
+        groups : None
+            Not used. Pass groups to the constructor of :class:`MultilabelKFold`.
+        label_mask : array-like of bool of the shape of y, default=None
+            True for entries that may be used.
+        """
+        if groups is not None:
+            raise ValueError("split does not accept groups. Pass MultilabelKFold(groups=...).")
         if y is None:
-            raise ValueError(f"{type(self).__name__} splits by labels. Pass them as y.")
+            raise ValueError(f"{type(self).__name__} needs labels. Pass the labels as y.")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         T = parse_labels(y, label_mask=label_mask, **marks).signs
         check_consistent_length(X, T)
-        return T
+        return self._split(X, T)
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, label_mask: Any = None
@@ -165,8 +177,8 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling. If None, each call gives different folds.
     groups : None, "duplicates" or array-like of shape (n,), default=None
-        Groups of rows to keep in one fold, so that near-duplicates do not leak into the evaluation:
-        "duplicates" groups rows with equal features; an array contains the group of each row.
+        Groups whose rows stay in the same fold, so that near-duplicates do not leak into the
+        evaluation: "duplicates" groups equal rows; an array contains the group of each row.
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative"}, default=None
@@ -190,26 +202,8 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_label: Any = np.nan
     missing_as: Any = None
 
-    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of the training and test set of each fold, in ascending order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features. Only the number of rows is used, unless ``groups="duplicates"``.
-        y : array-like, data frame, sparse matrix or LabelMatrix of shape (n, c) or (n,)
-            Labels with NaN where missing, or classes.
-        groups : None
-            Not used. Pass groups to the constructor.
-        label_mask : array-like of bool of the shape of y, default=None
-            True for entries that may be used.
-        """
-        if groups is not None:
-            raise ValueError("split does not accept groups. Pass MultilabelKFold(groups=...).")
-        return self._split(X, self._signs(X, y, label_mask))
-
     def _split(self, X: Any, T: Signs) -> Iterator[Split]:
-        self._check_n_splits(2)
+        check_counts(least=2, n_splits=self.n_splits)
         if not self.shuffle and self.random_state is not None:
             raise ValueError("random_state requires shuffle=True. Pass both of them, or neither.")
         n, k = len(T), int(self.n_splits)
@@ -278,15 +272,8 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
     missing_label: Any = np.nan
     missing_as: Any = None
 
-    def split(self, X: Any, y: Any, groups: Any = None, label_mask: Any = None) -> Iterator[Split]:
-        """Generate the row numbers of the training and test set of each split, in random order.
-
-        The arguments are the same as in :meth:`MultilabelKFold.split`.
-        """
-        return self._split(X, self._signs(X, y, label_mask))
-
     def _split(self, X: Any, T: Signs) -> Iterator[Split]:
-        self._check_n_splits(1)
+        check_counts(n_splits=self.n_splits)
         # scikit-learn checks and converts the sizes.
         plain = ShuffleSplit(1, test_size=self.test_size, train_size=self.train_size)
         n_train, n_test = (len(part) for part in next(plain.split(T)))
@@ -304,7 +291,7 @@ class MultilabelShuffleSplit(_LabelSplitter, BaseShuffleSplit):
 
 
 def label_folds(cv: Any, X: Any, T: Signs) -> list[Split]:
-    """Return the training and test rows of each fold; ``cv`` receives only observed labels."""
+    """Return the training and test rows of each fold; a splitter receives only labelled rows."""
     if isinstance(cv, Integral):
         cv = MultilabelKFold(int(cv), random_state=0)
     if hasattr(cv, "split"):
@@ -401,7 +388,7 @@ def cross_val_decision(
 
 
 def _default_cv(cv: Any, estimator: Any) -> Any:
-    """Return a splitter with the label options of the estimator, or of an estimator inside it."""
+    """Return a splitter with the options for labels of the estimator or its inner estimators."""
     if not isinstance(cv, Integral):
         return cv
     marks: dict[str, Any] = {"missing_label": np.nan, "missing_as": None}
@@ -517,7 +504,7 @@ def get_scorer(name: str, **options: Any) -> Any:
     """Make a scorer from a metric of :mod:`dm2l.metrics`, for ``scoring=`` of ``GridSearchCV``.
 
     A scorer is called as ``scorer(estimator, X, Y)``, and larger values are better. If labels are
-    missing, it estimates the value of the metric on the complete labels; ``estimate=False``
+    missing, the scorer estimates the metric on the complete labels; with ``estimate=False``, it
     evaluates only the observed labels. If metadata routing passes a ``label_mask`` to ``fit``, it
     must also be passed to the scorer: ``get_scorer(name).set_score_request(label_mask=True)``. The
     same is true for a ``sample_weight``.
@@ -540,15 +527,14 @@ def get_scorer(name: str, **options: Any) -> Any:
     >>> get_scorer("neg_ranking_loss")(model, X, [[0, 1], [np.nan, 1], [1, np.nan]])
     -0.0
     """
-    if name not in _METRICS:
-        raise ValueError(f"{name!r} is not a scorer. Use one of: {', '.join(sorted(_METRICS))}.")
+    check_choice("name", name, *get_scorer_names())
     method = "predict" if name in _OF_DECISIONS else "decision_function"
     signs: Any = {"greater_is_better": not name.startswith("neg_"), "response_method": method}
     return make_scorer(_metric, name=name, **signs, **options)
 
 
 def _metric(y_true: Any, y_score: Any, *, name: str, **options: Any) -> float:
-    """Compute a metric for labels in the form in which scikit-learn passes them to a scorer."""
+    """Compute a metric from the labels and predictions that scikit-learn passes to a scorer."""
     names = ("label_mask", "missing_label", "missing_as")
     marks = {mark: options.pop(mark) for mark in names if mark in options}
     return float(_METRICS[name](read_labels(y_true, **marks), y_score, **options))

@@ -2,7 +2,7 @@
 
 Positives are labelled at the rate ``c``; negatives are never labelled. For the squared loss, the
 unbiased risk is the risk of the targets ``2 s / c - 1``, where ``s`` is 1 for labelled positives
-and 0 for other entries. These targets are very noisy, so the labels are first smoothed over the
+and 0 for other entries. The targets are very noisy, so the labels are first smoothed over the
 features (docs/research/positive-unlabelled.md).
 """
 
@@ -41,7 +41,7 @@ class ClassPrior(NamedTuple):
     standard_error : ndarray of shape (c,)
         Standard errors of the class priors; zero if the priors were given.
     rate : ndarray of shape (c,)
-        Label frequencies: the share of the positives that is labelled.
+        Label frequencies: for each label, the share of its positives that are labelled.
     """
 
     value: Floats
@@ -60,13 +60,13 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     r"""Estimate the share of positives of every label from positive-unlabelled labels.
 
     Among rows that are certainly positive, the share of labelled rows is the label frequency
-    :math:`c_j`. It is estimated from the :math:`k` rows with the best scores; :math:`k` is chosen
-    such that the lower confidence limit is highest. With :math:`n_j` labelled positives, the class
+    :math:`c_j`. This share is estimated from the :math:`k` rows with the best scores; :math:`k`
+    maximizes its lower confidence limit. With :math:`n_j` labelled positives, the class
     prior is :math:`\pi_j = n_j / (n c_j)`. Frequencies are shrunk towards their mean over all
     positives. Frequencies below the mean are set to the mean, because a label may have no rows that
-    are certainly positive. If no row has two positives, all labels have the same frequency. With
-    observed negatives, the rates :math:`1/u` of labelled positives s and :math:`1/v` of labelled
-    negatives z solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for scores :math:`g`.
+    are certainly positive. If no row has two positives, all labels have the same frequency. If
+    negatives z are observed, the rates of labelled positives and negatives, :math:`1/u` and
+    :math:`1/v`, solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for scores :math:`g`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def check_class_prior(given: Any, signs: Signs) -> ClassPrior:
 
 
 def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
-    """Return the share of labelled rows with the best scores, and the standard error of its log."""
+    """Return the labelled share of the best-scored rows, and the standard error of its log."""
     ok = np.isfinite(scores)
     labelled, scores = labelled[ok], scores[ok]
     if not labelled.any():
@@ -156,7 +156,7 @@ def where_certain(labelled: NDArray[np.bool_], scores: Floats) -> tuple[float, f
 
 
 def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
-    """Return the log-frequency and its standard error from two moments; None if unsolvable."""
+    """Return the log-frequency and its standard error; None if two moments do not determine it."""
     ok = np.isfinite(scores)
     s, z, g = (signs[ok] > 0) * 1.0, (signs[ok] < 0) * 1.0, scores[ok] - scores[ok].mean()
     moments = np.array([[s.mean(), z.mean()], [(s * g).mean(), (z * g).mean()]])
@@ -175,7 +175,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink log-frequencies towards the mean (DerSimonian and Laird); raise bounds to the mean."""
+    """Shrink log-frequencies to the mean (DerSimonian and Laird); raise lower bounds to it."""
     # Labels are weighted by their positives, because labels with many positives are more likely to
     # have rows that are certainly positive. The mean is over frequencies, not over logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown
@@ -268,7 +268,7 @@ class PrincipalComponents:
         return np.maximum(1 - own, 1e-3)
 
     def _level(self, S: Floats, R: Floats, P: Floats, labelled: Floats) -> float:
-        """Return the signal-to-noise ratio (of all labels) with the best held-out ranking."""
+        """Return the signal-to-noise ratio of all labels that gives the best held-out ranking."""
         loss, place, signal = [], np.empty(R.shape, dtype=np.intp), LEVELS / self.w.mean()
         for one in signal:
             share = (self.w * one / (self.w * one + 1))[:, None]
@@ -371,7 +371,7 @@ def given_other_labels(scores: Floats, labelled: Floats) -> Floats:
 
 
 def _leave_one_out(R: Floats, Q: Floats) -> Floats:
-    """Return leave-one-out residuals of columns of R given the others; Q = inv(R'R + alpha)."""
+    """Return leave-one-out residuals of ridge for each column of R; ``Q`` is inv(R'R + alpha I)."""
     RQ, own = R @ Q, np.diag(Q)
     leverage = (RQ * R).sum(axis=1)[:, None] - RQ**2 / own
     return RQ / own / (1 - leverage)

@@ -199,8 +199,8 @@ def simulate_truncated(
 def infer_skipped_negatives(Y: Any, order: Any) -> Any:
     """Infer negatives from labels that annotators read in order and selected if positive.
 
-    Labels before the last positive of a row become negative, as they were skipped; labels after it
-    become missing. See :func:`simulate_uniform` for return values.
+    Unselected labels before the last positive of a row become negative; labels after the last
+    positive become missing. See :func:`simulate_uniform` for return values.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 An estimator needs ``fit(X, Y)`` and ``predict(X)``, must support :func:`sklearn.base.clone`, and
 must accept NaN as a missing label. ``decision_function``, ``predict_proba``, ``complete`` and
-``label_mask`` are checked if the estimator has them. Checks use clones whose ``random_state`` is 0.
+``label_mask`` are checked if the estimator has them. Each check fits clones with random_state=0.
 General requirements, such as pickling and unchanged parameters, are tested by
 :func:`sklearn.utils.estimator_checks.check_estimator`.
 """
@@ -51,7 +51,7 @@ class MissingLabelCheck:
     _run: Callable[[Any], None] = field(repr=False)
 
     def __call__(self, estimator: Any) -> None:
-        """Check an estimator; raise AssertionError on failure, SkipTest if it is not applicable."""
+        """Check an estimator; raise AssertionError on failure, SkipTest if not applicable."""
         if isinstance(estimator, type) or not hasattr(estimator, "fit"):
             raise TypeError(f"estimator must be an instance with fit, got {estimator!r}.")
         try:
@@ -72,7 +72,7 @@ def check_missing_label_estimator(
     Parameters
     ----------
     estimator : estimator
-        Estimator with ``fit(X, Y)`` and ``predict(X)``. Checks fit clones of the estimator.
+        Estimator with ``fit(X, Y)`` and ``predict(X)``. Only clones of the estimator are fitted.
     on_fail : {"raise", "return"}, default="raise"
         "raise" stops at the first failed check with an AssertionError that contains the expected
         and the actual value. "return" runs all checks and returns their results.
@@ -85,8 +85,8 @@ def check_missing_label_estimator(
     Notes
     -----
     Semi-supervised methods, and pipelines that also use rows without labels to scale features,
-    necessarily fail ``check_unlabelled_rows_change_nothing``. Models of precomputed kernels cannot
-    be checked.
+    necessarily fail ``check_unlabelled_rows_change_nothing``. Estimators that require a precomputed
+    kernel matrix cannot be checked.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class _Trial:
         return _outputs(self.fitted(Y, X=X, **masks), self.X)
 
     def method(self, name: str, Y: Any = None) -> Any:
-        """Fit a model to ``Y`` and return its method ``name``; skip the check if it has none."""
+        """Fit a model to ``Y`` and return its method ``name``; skip the check if it is missing."""
         model = self.fitted(Y)
         if not hasattr(model, name):
             raise SkipTest(f"the estimator has no {name}")
@@ -267,7 +267,7 @@ class _Trial:
                 _require_same(column, np.full(column.shape, value), where)
         for j in (0, 1, 3, 4):
             classes = np.unique(outputs["predict"][:, j])
-            text = f"expected both classes predicted for label {j}, got {classes}."
+            text = f"expected predictions of both classes for label {j}, got only {classes}."
             _require(len(classes) > 1, f"Label 2 has {what}: {text}")
 
     def _require_refusal(self, Y: Any, named: str = "") -> None:
@@ -288,7 +288,7 @@ class _Trial:
         model = self.fitted(labels, **masks)
         found = _outputs(model, self.X)
         predicted, positive = found.pop("predict"), expected.pop("predict") == 1
-        _require_same_outputs(found, expected, "against 0/1 with NaN", _CLOSE)
+        _require_same_outputs(found, expected, "instead of 0/1 with NaN", _CLOSE)
         if sp.issparse(model.predict(self.X.copy())):
             negative = 0  # sparse predictions store positives only
         _require_same(predicted, np.where(positive, 1, negative), "predict in the coding of Y")
@@ -353,7 +353,7 @@ class _Trial:
         self.need_mask()
         expected = self.outputs()
         truths = {"the truth": self.truth, "the opposite of the truth": 1 - self.truth}
-        others = {"-1, of another coding,": -1.0, "7, which is not a label,": 7.0, "NaN": np.nan}
+        others = {"-1 (another coding)": -1.0, "7 (not a label)": 7.0, "NaN": np.nan}
         for kind, under in (("float64", truths | others), ("int64", truths), ("bool", truths)):
             for what, hidden in under.items():
                 labels = np.where(self.observed, self.Y, hidden).astype(kind)
@@ -390,7 +390,7 @@ class _Trial:
             raise SkipTest("complete takes no label_mask")
         filled = complete(self.X, 1 - self.truth, label_mask=~self.observed)
         expected = complete(self.X, np.where(self.observed, np.nan, 1 - self.truth))
-        _require_same(filled, expected, "complete with label_mask against NaN")
+        _require_same(filled, expected, "complete with label_mask instead of NaN")
 
     def check_complete_of_frame(self) -> None:
         """Completing a data frame returns a data frame with the same index and columns."""

@@ -71,7 +71,7 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
 
     :math:`F_k` are the scores of the rows with an observed positive of label :math:`k`, and
     :math:`F_C` the scores of the rows with any observed positive. The value is never negative. In
-    the objective of :class:`dm2l.DM2LClassifier`, it is the term that ``lambda_d`` multiplies.
+    the objective of :class:`dm2l.DM2LClassifier`, this value is multiplied by ``lambda_d``.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
     y : tensor or array-like of shape (n_rows, n_labels)
         Labels 1 and 0, or 1 and -1; NaN is a missing label.
     weights : tensor or array-like of shape (n_rows,) or (n_rows, n_labels), default=None
-        Weights >= 0 of rows or entries. An integer weight has the effect of repeated rows.
+        Weights >= 0 of rows or entries. A row with the integer weight w counts as w equal rows.
 
     Returns
     -------
@@ -90,8 +90,8 @@ def rank_terms(scores: Any, y: Any, *, weights: Any = None) -> Any:
     Notes
     -----
     The gradient of a norm is :math:`U V^\top` for the singular values that exceed rounding errors.
-    It is a subgradient if singular values are zero. Second derivatives are not available. A batch
-    takes one singular value decomposition for each label.
+    If singular values are zero, this is a subgradient. Second derivatives are not available. A call
+    computes one singular value decomposition per label, and one for the whole batch.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _read(scores: Any, y: Any, weights: Any) -> tuple[Any, Signs, EntryWeights]:
 
 @cache
 def _bracket() -> Any:
-    """Define the differentiable difference of norms; torch must be installed."""
+    """Return the torch function that computes the difference of norms and its gradient."""
     torch = require("torch", "torch")
     function: Any = torch.autograd.Function
 

@@ -542,7 +542,7 @@ def test_a_kernel_leaves_its_rows_as_they_were(place, kernel):
 @pytest.mark.parametrize("kernel", ["laplacian", "chi2"])
 def test_a_kernel_that_needs_numpy_says_so_and_what_to_do(place, kernel):
     A = put(np.ones((3, 2)), place)
-    with pytest.raises(ValueError, match=rf"kernel='{kernel}' takes numpy arrays only.*precomp"):
+    with pytest.raises(ValueError, match=rf"kernel='{kernel}' supports only numpy arrays.*precomp"):
         kernel_of(kernel)(A, A)
 
 

@@ -593,7 +593,7 @@ def test_promises_are_about_decisions(data):
     plain = MaskedOneVsRestClassifier(LogisticRegression()).fit(X, Y)
     with pytest.raises(ValueError, match=r"coupling='residual'\. Pass it to MaskedOneVsRest"):
         plain.complete(X, Y, max_error_rate=0.1)
-    with pytest.raises(ValueError, match="coupling must be 'residual'; got True"):
+    with pytest.raises(ValueError, match="coupling must be one of None, 'residual'; got True"):
         plain.set_params(coupling=True).fit(X, Y)
 
 

@@ -169,8 +169,8 @@ def test_methods_refuse_to_work_before_fit(coupled, data):
 
 CONSTANT = {
     "nothing observed": (np.nan, "no observed entry"),
-    "positives only": (1, "only one class observed"),
-    "negatives only": (0, "only one class observed"),
+    "positives only": (1, "only one observed class"),
+    "negatives only": (0, "only one observed class"),
 }
 
 
@@ -516,7 +516,7 @@ def test_another_threshold_is_refused_with_its_value(estimator, data, threshold)
 @pytest.mark.parametrize("calibration", ["platt", True])
 def test_another_calibration_is_refused_with_its_value(estimator, data, calibration):
     X, Y, _ = data
-    with pytest.raises(ValueError, match=f"'isotonic', got {calibration!r}"):
+    with pytest.raises(ValueError, match=f"'isotonic'; got {calibration!r}"):
         estimator.set_params(calibration=calibration).fit(X, Y)
 
 

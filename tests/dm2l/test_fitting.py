@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dm2l import DM2LClassifier
-from dm2l._fitting import Trainer, WarmStart
-from dm2l._solvers.features import FITTED, without_zeros
+from dm2l._fitting import Trainer
+from dm2l._solvers.features import FITTED, Weights, without_zeros
 from dm2l.labels import LabelMatrix
 
 KERNELS = {
@@ -61,7 +61,7 @@ def test_a_start_at_the_solution_ends_there(rows):
     fitting = Trainer.of(DM2LClassifier(tol=1e-8))
     labels = LabelMatrix.of_signs(T)
     cold = fitting.fit(X, labels)
-    warm = fitting.fit(X, labels, WarmStart(cold.weights.coef.T, cold.weights.intercept))
+    warm = fitting.fit(X, labels, cold.weights)
     assert warm.solution.n_evaluations < cold.solution.n_evaluations
     np.testing.assert_allclose(warm.solution.objective, cold.solution.objective, rtol=1e-7)
 
@@ -70,7 +70,7 @@ def test_a_start_of_another_shape_is_none(rows):
     X, T = rows
     fitting = Trainer.of(DM2LClassifier())
     labels = LabelMatrix.of_signs(T)
-    other = fitting.fit(X, labels, WarmStart(np.ones((3, 4)), np.ones(4)))
+    other = fitting.fit(X, labels, Weights(np.ones(4), np.ones((4, 3))))
     np.testing.assert_array_equal(other.solution.W, fitting.fit(X, labels).solution.W)
 
 

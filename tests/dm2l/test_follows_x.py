@@ -577,7 +577,7 @@ def test_complex_inputs_are_refused(place):
 @anywhere
 def test_a_kernel_that_needs_numpy_is_refused_with_a_way_out(place):
     X, Y = tall()
-    with pytest.raises(ValueError, match="kernel='laplacian' takes numpy arrays only"):
+    with pytest.raises(ValueError, match="kernel='laplacian' supports only numpy arrays"):
         DM2LClassifier(kernel="laplacian").fit(put(X, place), Y)
 
 

@@ -280,7 +280,7 @@ def test_a_label_with_one_class_observed_leaves_every_other_score_alone(name, si
     if isinstance(model, DM2LClassifier) and model.solver != "published":
         model.set_params(tol=1e-12, max_iter=20_000)
     expected = model.fit(X, oracle.as_labels(T)).decision_function(new)
-    with pytest.warns(ConstantLabelWarning, match="only one class"):
+    with pytest.warns(ConstantLabelWarning, match="only one observed class"):
         other = clone(model).fit(X, oracle.as_labels(both))
     found = other.decision_function(new)
     np.testing.assert_allclose(np.delete(found, 2, axis=1), expected, atol=CLOSE)

@@ -49,7 +49,7 @@ def test_the_class_answers_as_the_model_does(fitted, monkeypatch):
     check(model, X, served.predict(context, X))
     decided = served.predict(context, X, params={"method": "predict"})
     np.testing.assert_array_equal(decided, model.predict(X))
-    with pytest.raises(ValueError, match="method must be predict_proba"):
+    with pytest.raises(ValueError, match="but must be predict_proba"):
         served.predict(context, X, params={"method": "fit"})
     with pytest.raises(ValueError, match="feature names"):
         served.predict(context, X.rename(columns={"x0": "y0"}))

@@ -35,7 +35,8 @@ def test_the_readme_is_short_and_begins_with_a_picture():
 
 def pages_for_users() -> list[Path]:
     docs = ROOT / "docs"
-    return [page for name in ("start", "guide", "recipes") for page in (docs / name).glob("*.md")]
+    folders = ("start", "guide", "recipes", "commands", "help")
+    return [page for name in folders for page in (docs / name).glob("*.md")]
 
 
 @pytest.mark.parametrize("page", pages_for_users(), ids=lambda page: page.stem)

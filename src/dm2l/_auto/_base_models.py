@@ -67,7 +67,7 @@ class ProgressLine(str):
 
 
 class TimeBudget:
-    """Time limit and progress of a fit, which calls ``report`` with a text at each step."""
+    """Time limit and progress of a fit; ``report`` is called with a text at each step."""
 
     def __init__(self, limit: float | None, report: Callable[[str], None] | None) -> None:
         self.start = time.monotonic()
@@ -395,7 +395,7 @@ class _SkillSearch(DM2LClassifierCV):
 def choose(
     sample: Sample, kernel: str, gammas: Any = None, ridge: DM2LClassifierCV | None = None
 ) -> DM2LClassifierCV:
-    """Search for alpha and gamma without nuclear norms, or for lambda_d after ``ridge``."""
+    """Search for alpha and gamma with lambda_d 0 or, given this search ``ridge``, for lambda_d."""
     X, labels, cv = sample
     search = _SkillSearch(LAMBDAS, None, gammas, kernel=kernel, cv=cv, refit=False, coupling=None)
     # If norms improve scores, a larger alpha usually does, too. A smaller alpha has no benefit
@@ -446,7 +446,7 @@ def _kernels(context: EnsembleContext, exact: bool) -> list[BaseModel]:
 def _tuned(
     context: EnsembleContext, sample: Sample, found: DM2LClassifierCV, exact: bool = True
 ) -> BaseModel:
-    """Return the base model of a search; lambda_d is 0 above ``effort.labels`` labels."""
+    """Return a base model with the best hyperparameters; with many labels, lambda_d is 0."""
     n, c = context.T.shape
     if c <= context.effort.labels:
         found = choose(sample, found.kernel, ridge=found)
@@ -461,7 +461,7 @@ def _tuned(
     if not exact:
         m = max(int(min(context.effort.components, context.max_memory / (40.0 * n), n)), 10)
         model.set_params(approximation="nystroem", n_components=m)
-        words += f", Nystroem with {m}"
+        words += f", Nystroem with {m} features"
     return BaseModel(f"{found.kernel} kernel", words, model, kernel=kernel, levelled=True)
 
 
@@ -498,7 +498,7 @@ def _forest(context: EnsembleContext, name: str, trees: int) -> list[BaseModel]:
         MaskedOneVsRestClassifier(each, n_jobs=context.n_jobs) for each in (base, few)
     )
     inputs = "columns" if context.numbers is None else "numbers"
-    return [BaseModel(name, f"{trees} trees a label", model, inputs, True, in_folds)]
+    return [BaseModel(name, f"{trees} trees per label", model, inputs, True, in_folds)]
 
 
 def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
@@ -520,7 +520,7 @@ def _boosted(context: EnsembleContext, rounds: int) -> BaseModel:
 
 
 def _without_values(context: EnsembleContext) -> bool:
-    """Return whether a column has no values in the observed training rows of a label in a fold."""
+    """Return whether, in any fold, a column is missing in all observed training rows of a label."""
     X = context.X
     if sp.issparse(X):
         return False

@@ -15,7 +15,7 @@ from dm2l._auto._base_models import EFFORTS, EnsembleContext, TimeBudget, rows_f
 from dm2l._auto._columns import CategoryEncoder, FeatureEncoder
 from dm2l._auto._leaderboard import cross_fitted, estimates, rate_log_odds, try_all, weigh
 from dm2l._auto._stack import Bools, Floats, Stack, row_weights
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._solvers.features import column_variances
 from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.files import available_memory
@@ -36,22 +36,22 @@ FEWEST_ROWS = 6
 
 
 @dataclass(eq=False, repr=False)
-class AutoClassifier(MissingLabelClassifier):
+class AutoClassifier(CompletionClassifier):
     r"""Ensemble of the library's models, selected and weighted by cross-validation.
 
-    Linear and kernel DM2L models, forests and boosted trees are cross-fitted. Their scores are
+    Linear and kernel DM2L models, forests and boosted trees are cross-fitted. Model scores are
     calibrated and added with non-negative weights, which are fitted to out-of-fold scores. Label
     correlations for :meth:`complete` are estimated from residuals of out-of-fold probabilities.
 
     Parameters
     ----------
     effort : {"quick", "normal", "best"}, default="normal"
-        "quick" fits the linear model and one kernel model. "normal" adds forests and boosted trees.
-        It takes about 5 minutes on two cores for 10,000 rows and 30 labels. "best" fits more trees,
+        "quick" fits the linear model and one kernel model. "normal" adds forests and boosted trees,
+        and takes about 5 minutes on two cores for 10,000 rows and 30 labels. "best" fits more trees
         and uses more rows for hyperparameters and kernels. For wide sparse data, such as TF-IDF of
         texts, logistic regression replaces trees.
     time_limit : float, default=None
-        Time limit in seconds. Models that would exceed it are skipped, except the linear model.
+        Time limit in seconds. Models that would take longer are skipped, except the linear model.
     max_memory : float, default=None
         Memory limit in bytes; larger kernels are approximated. The default is 3/4 of free memory.
     categorical_features : array-like of str, int or bool, default=None
@@ -80,18 +80,18 @@ class AutoClassifier(MissingLabelClassifier):
     Attributes
     ----------
     leaderboard_ : dict of list
-        Table of the models and their stack by column: out-of-fold quality, weight, gain of the
-        stack due to the model, seconds, and a note.
+        Table of the models and their stack, with a list for each column: out-of-fold quality,
+        weight, gain of the stack due to the model, seconds to fit, and a note.
     estimate_ : dict of Interval
         Out-of-fold ``label_auc``, ``log_loss`` and ``brier`` of the stack, with a 95 % prediction
         interval for as many new rows as a fold has.
     label_quality_ : dict
         Counts, AUC with a 95 % confidence interval, average precision and log loss of each label.
     held_out_, held_out_folds_ : ndarray
-        Out-of-fold probabilities (n_rows, n_labels) and the fold of each row; NaN and -1 for rows
-        without a fold.
+        Out-of-fold probabilities (n_rows, n_labels), and the fold of each row. Rows without a fold
+        have NaN and -1.
     models_ : dict
-        Fitted models by name: the linear model, and all others with a positive weight.
+        Fitted models by name: the linear model, and all other models with a positive weight.
     stack_ : Stack
         Calibration and weights of the models.
     classes_, label_names_, thresholds_, n_features_in_, feature_names_in_, label_covariance_
@@ -128,12 +128,8 @@ class AutoClassifier(MissingLabelClassifier):
     categorical_features: Any = None
     models: Any = None
     coupling: str | None = "residual"
-    rules: Any = None
-    threshold: Any = None
     cv: Any = None
     n_jobs: int | None = None
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     random_state: Any = None
     verbose: int = 0
 
@@ -243,7 +239,7 @@ class AutoClassifier(MissingLabelClassifier):
         return FitResult(leave_one_out_scores=mask.spread(unseen), out_of_fold=True)
 
     def _fit_ensemble(self, context: EnsembleContext) -> tuple[Floats, Bools]:
-        """Fit base models and their stack; return out-of-fold log-odds and a mask of scores."""
+        """Fit models and a stack; return out-of-fold log-odds, and a mask of scored entries."""
         T, budget, fold, weights = context.T, context.budget, context.fold, context.weights
         stacking, correlating = STACKING * np.count_nonzero(T), CORRELATING * T.shape[1] ** 3
         budget.planned += stacking + correlating
@@ -277,7 +273,7 @@ class AutoClassifier(MissingLabelClassifier):
             weight[keep] = stack.common / max(stack.common.sum(), 1e-300)
             board["weight"][: len(weight)] = weight.tolist()
         for place, error in failed.items():
-            board["note"][place] = f"failed on all rows: {error}"
+            board["note"][place] = f"failed when fitted to all rows: {error}"
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
         # The linear model is always kept, since explanations of predictions use it.
         kept = list(dict.fromkeys([tried[0], *stacked]))

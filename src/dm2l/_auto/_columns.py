@@ -88,8 +88,8 @@ def _places(chosen: Any, names: list[Any]) -> set[int]:
     if chosen.dtype == bool:
         if chosen.shape != (len(names),):
             raise ValueError(
-                f"A boolean mask categorical_features must have shape ({len(names)},), one value "
-                f"per column of X; got shape {chosen.shape}."
+                f"categorical_features is a boolean mask of shape {chosen.shape}, but must have "
+                f"shape ({len(names)},): one value per column of X."
             )
         return set(np.flatnonzero(chosen).tolist())
     places = {name: j for j, name in enumerate(names)} | dict(enumerate(range(len(names))))

@@ -1,4 +1,4 @@
-"""Fit the candidate models in folds, and measure the quality of out-of-fold probabilities."""
+"""Cross-fitting of the candidate models, and the quality of their out-of-fold probabilities."""
 
 from functools import partial
 from typing import Any
@@ -46,7 +46,7 @@ def cross_fitted(
 
 
 def rate_log_odds(T: Signs, fold: Index) -> Floats:
-    """Return for each row the log-odds of label rates in the other folds; NaN without a fold."""
+    """Return the log-odds of label rates in the other folds; NaN for rows without a fold."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max(initial=-1)) + 1):
         rest = (fold != number) & (fold >= 0)
@@ -78,7 +78,7 @@ def label_auc(eta: Floats, T: Signs, fold: Index | None = None) -> tuple[Interva
 
 
 def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Floats]:
-    """Return the AUC of each label, and the contributions (n, c) of rows to the AUC's error."""
+    """Return the AUC of each label, and the terms (n, c) of rows in its standard error."""
     # Standard errors follow DeLong, DeLong and Clarke-Pearson (1988), with rows as units. Rows are
     # compared only within folds, because scores of different models may differ in level.
     value, pulls = np.full(T.shape[1], np.nan), np.zeros(T.shape)
@@ -100,12 +100,10 @@ def _auc_by_label(eta: Floats, T: Signs, fold: Index | None) -> tuple[Floats, Fl
 
 
 def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
-    """Return the expected mean AUC of labels on new rows, with a confidence interval.
-
-    Each label is weighted by the probability that new rows have both of its classes. The undefined
-    AUC of a label with one class counts as 1/2. A label with both classes that is not learnable in
-    any fold gets the AUC of the rarest learnable label.
-    """
+    """Return the expected mean AUC of labels on new rows, with a confidence interval."""
+    # Each label is weighted by the probability that new rows have both of its classes. The
+    # undefined AUC of a label with one class counts as 1/2. A label with both classes that is not
+    # learnable in any fold gets the AUC of the rarest learnable label.
     value, pulls = _auc_by_label(eta, T, fold)
     counts = np.stack([(T[fold >= 0] == sign).sum(axis=0) for sign in (1, -1)])
     new, rarer = (fold >= 0).sum() / (fold.max() + 1), counts.min(axis=0)
@@ -126,7 +124,7 @@ def expected_auc(eta: Floats, T: Signs, fold: Index) -> Interval:
 
 
 def _wins(s: Floats, positive: Bools) -> Floats:
-    """Return for each row the share of correctly ordered pairs with the other class, or NaN."""
+    """Return for each row the share of rows of the other class that are ranked correctly."""
     if positive.all() or not positive.any():
         return np.full(len(s), np.nan)
     below = rankdata(s)
@@ -263,7 +261,7 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
 def _helps(
     context: EnsembleContext, models: list[BaseModel], scores: list[Floats], new: Floats
 ) -> bool:
-    """Return whether the last model has enough weight or the best AUC on rows with scores."""
+    """Return whether the last model has enough weight, or the best AUC on rows it has scored."""
     rows = np.isfinite(new).any(axis=1)
     weights = None if context.weights is None else context.weights[rows]
     shares = np.array([model.shares for model in models])

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from dm2l._auto._stack import Floats, Stack
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._solvers.kernels import Kernel
 from dm2l._utils.arrays import is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_choice, explain_unsuitable
@@ -31,18 +31,18 @@ RATIO, ERRORS, FEWEST = 1.6, 2.5, 20
 
 
 @dataclass(eq=False, repr=False)
-class ScoreClassifier(MissingLabelClassifier):
+class ScoreClassifier(CompletionClassifier):
     r"""Classifier whose inputs are the out-of-fold scores of another model.
 
     The scores of each label are calibrated with a slope that is shrunk to the common slope of all
     labels. A penalized logistic regression adds effects of other labels' scores. Label correlations
-    for :meth:`complete` and :meth:`find_label_errors` are estimated from its residuals.
+    for :meth:`complete` and :meth:`find_label_errors` are estimated from the final residuals.
 
     Parameters
     ----------
     scale : {"auto", "probability", "logit", "rank"}, default="auto"
         Type of the scores. "logit" accepts any numbers that increase with the probability, and
-        "rank" uses only their order. "auto" is "probability" if all are from 0 to 1, else "logit".
+        "rank" uses only their order. "auto" is "probability" for scores from 0 to 1, else "logit".
     columns : array-like of int, default=None
         Positions of the scores in ``X``, one for each label. None means all columns.
     threshold, coupling, rules, cv, missing_label, missing_as
@@ -61,8 +61,8 @@ class ScoreClassifier(MissingLabelClassifier):
     -----
     Missing scores are NaN, and are replaced by the observed rate of the label. Scores of training
     rows must be out-of-fold, for example from :func:`dm2l.model_selection.cross_val_decision`.
-    :meth:`fit` warns if the scores look in-sample. Scores of new rows come from a model of all
-    training rows.
+    :meth:`fit` warns if the scores look in-sample. For new rows, pass scores of a model that is
+    fitted to all training rows.
 
     Examples
     --------
@@ -82,12 +82,7 @@ class ScoreClassifier(MissingLabelClassifier):
     scale: str = "auto"
     _: KW_ONLY
     columns: Any = None
-    threshold: Any = None
     coupling: str | None = "residual"
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -208,7 +203,7 @@ class ScoreClassifier(MissingLabelClassifier):
 
 
 def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
-    """Return the ratio of mean ``p (1 - p)``, missing to known, and the error of its log."""
+    """Return the ratio of mean ``p (1 - p)``, missing to known, and its log's standard error."""
     # Out-of-fold probabilities are equally uncertain for missing and known entries. In-sample
     # scores separate the known classes, so calibration makes only known entries certain.
     parts = [(T == 0) & np.isfinite(P), (T != 0) & np.isfinite(P)]

@@ -62,12 +62,9 @@ class Stack:
         T: Signs,
         shares: Bools,
         weights: Floats | None = None,
-        prior: Floats | None = None,
+        prior: Floats | None = None,  # (m,), target of the common weights; None for equal weights
     ) -> Self:
-        """Fit a stack to scores (m, n, c; NaN if undefined), signs (n, c) and weights (n, c).
-
-        Common weights are shrunk to the ``prior`` (m,), by default to equal weights.
-        """
+        """Fit a stack to scores (m, n, c; NaN if undefined), signs (n, c) and weights (n, c)."""
         scored: Bools = np.asarray(np.isfinite(scores).all(axis=0))
         known = (T != 0) & scored.any(axis=1, keepdims=True)
         step = max(1, int(known.sum() * len(scores) // MOST_ENTRIES))
@@ -131,7 +128,7 @@ def _calibrated(Z: Floats, offset: Floats, slope: Floats, variance: Floats) -> F
 
 
 class ShrunkWeights(NamedTuple):
-    """Fitted weights (m, c), intercepts (c,), common weights (m,) and variances of the weights."""
+    """Weights (m, c), intercepts (c,) and common weights (m,), with variances of the weights."""
 
     own: Floats
     intercept: Floats

@@ -1,1 +1,1 @@
-"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation with shared work."""
+"""Search for ``lambda_d``, ``alpha`` and ``gamma`` by cross-validation with shared computations."""

@@ -43,7 +43,7 @@ def score_paths(
     *grid: list[float],
     safe: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return scores and seconds of a grid on one fold; ``safe`` skips the check of the kernel."""
+    """Return scores and fitting times of a grid on one fold; ``safe`` kernels are not checked."""
     (X, X_test), (labels, labels_test), (alphas, lambdas) = inputs, both, grid
     if labels_test.entries is not None and "sample_weight" in signature(metric).parameters:
         metric = partial(metric, sample_weight=labels_test.entries.rows)
@@ -114,7 +114,7 @@ class Grid(NamedTuple):
                     yield from ([fit] for fit in path)
 
     def together(self, factor: Any, group: list[int]) -> list[list[_Weights]]:
-        """Compute the paths of several alphas in threads, which solve linear systems together."""
+        """Compute the paths of several alphas in threads that share solves of linear systems."""
 
         def one(member: KernelPreconditioner, a: int) -> list[_Weights]:
             # Each thread changes lambda_d of its own objective.
@@ -178,7 +178,7 @@ class Grid(NamedTuple):
             begin = time.perf_counter()
 
     def scores(self, X: Any, X_test: Any, mask: LearnableMask, weights: list[Any]) -> Iterator[Any]:
-        """Yield test scores of several weights, from one product with the test features."""
+        """Yield the test scores for each of several weight matrices, computed in one product."""
         if not weights:
             return iter(())
         k, prepared = len(weights), self.prepared

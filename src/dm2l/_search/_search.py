@@ -48,7 +48,7 @@ class DM2LClassifierCV(DM2LParameters):
         Weights of the nuclear norms to try. By default, 0 (masked ridge) and ten values from 0.01
         to 10.
     alphas : sequence of float, default=None
-        Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3. For the linear model, these
+        Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3. For the linear model, the
         defaults are multiplied by the value of ``alpha="scale"``.
     gammas : sequence of float or "scale", default=None
         Kernel parameters to try. By default, "scale". Ignored for linear and precomputed kernels.
@@ -57,7 +57,7 @@ class DM2LClassifierCV(DM2LParameters):
     search_tol : float, default=1e-3
         Relative tolerance of the objective for fits during the search.
     search_iter : int, default=5
-        Maximum number of iterations of a fit in the search, for each factor of 10 in ``lambda_d``.
+        Maximum number of iterations per increase of ``lambda_d`` by a factor of 10 in the search.
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         missing) and scores that returns larger values for better scores. The default is
@@ -67,7 +67,7 @@ class DM2LClassifierCV(DM2LParameters):
     cv : int, splitter or iterable of splits, default=5
         Folds. A number is the number of folds of :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
-        Number of processes for folds and gammas, as in joblib. Ignored for arrays on a device.
+        Number of processes for folds and gammas, as in joblib. Ignored for torch or cupy arrays.
     refit : bool, default=True
         Whether to fit a model with the best hyperparameters to all rows.
     threshold, calibration, coupling, rules, missing_label, missing_as, class_prior, random_state, \
@@ -211,7 +211,7 @@ verbose
     def _paths(
         self, X: Any, labels: LabelMatrix, folds: Folds, gammas: list[Any], *grid: list[float]
     ) -> Iterator[tuple[Scores, Scores]]:
-        """Yield scores and seconds of all alphas and lambdas for each gamma and fold."""
+        """Yield for each gamma and fold the scores and fitting times of all alphas and lambdas."""
         metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
@@ -307,7 +307,7 @@ def search_stage(
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Return stage 1 of a search (masked ridge) or, given its result ``ridge``, stage 2 (norms)."""
+    """Return a search for ``lambda_d=0`` or, given its result, a search over ``lambda_d``."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:

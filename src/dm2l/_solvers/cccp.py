@@ -2,8 +2,8 @@
 
 The published runs take a few descent steps from the identity. The linear model takes at most 24
 line searches along the negative subgradient of the surrogate. The kernel model takes at most 9
-rounds of Polak-Ribiere conjugate gradients, restarted every 20 steps until J converges. Neither
-converges. The objective has no regularizer, but the limited number of steps acts as one.
+rounds of Polak-Ribiere conjugate gradients. Each round restarts every 20 steps until J converges.
+Neither model converges. The limited number of steps replaces the missing regularizer.
 """
 
 import warnings
@@ -32,7 +32,7 @@ _norm = partial(thresholded_nuclear_norm, delta=DELTA)
 def solve_cccp(
     problem: Any, preconditioner: Any, W: Any, *, tol: float, max_iter: int, report: Any = None
 ) -> Solution:
-    """Linearize the concave part at ``W_t`` and minimize the surrogate, until ``J`` converges."""
+    """Repeat until ``J`` converges: linearize the concave part, and minimize the surrogate."""
     # ``problem`` is a SmoothProblem that can linearize its global norm.
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
@@ -85,7 +85,7 @@ def solve_published(
 
 
 class _Surrogate:
-    """Value and gradient of the surrogate at flattened weights, cached for the line search."""
+    """Value and gradient of the surrogate at flattened weights; the last result is cached."""
 
     def __init__(self, problem: Problem, linear: Any, weights: Callable[[Array], Any]) -> None:
         self._problem, self._linear, self._weights = problem, linear, weights

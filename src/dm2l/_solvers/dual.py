@@ -1,4 +1,4 @@
-"""Dual masked ridge, with a variable per row and label, for sparse rows with many columns."""
+"""Masked ridge in the dual, with one variable per row and label, for wide sparse features."""
 
 from typing import Any
 

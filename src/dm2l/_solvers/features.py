@@ -1,8 +1,8 @@
 """Features and feature maps of linear and kernel models, and the default alpha.
 
 Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For a kernel model, ``Phi``
-is a factor of the kernel matrix, ``K = Phi Phi'``. Then ``||W||_F^2 = tr(A'KA)``, and the kernel
-model is a linear model on ``Phi``; see :mod:`dm2l._solvers.maps`.
+is a factor of the kernel matrix, ``K = Phi Phi'``. The kernel model with coefficients ``A`` is then
+a linear model on ``Phi`` with ``||W||_F^2 = tr(A'KA)``; see :mod:`dm2l._solvers.maps`.
 """
 
 import itertools
@@ -66,7 +66,7 @@ class Features:
         self._workers = workers if is_numpy_array(Phi) else 1
 
     def centre(self, mean: Any = None, *, in_place: bool = False) -> "Features":
-        """Return features centred by their means or by ``mean``, if there is an intercept."""
+        """Return the features minus ``mean`` (default: their mean) if there is an intercept."""
         if not self.intercept or self.mean is not None:
             return self
         centred = copy(self)
@@ -130,7 +130,7 @@ class Features:
         return F
 
     def _by_rows(self, work: Callable[[slice], Any]) -> list[Any]:
-        """Apply a function to parts of the rows in threads, with two parts per worker."""
+        """Apply a function to slices of the rows in threads, with two slices per worker."""
         borders = np.linspace(0, self.n, 2 * self._workers + 1).astype(int)
         parts = [slice(*pair) for pair in itertools.pairwise(borders)]
         with one_blas_thread():
@@ -157,7 +157,7 @@ class Features:
         return xp.concat([product, sums], axis=0)
 
     def gram(self, rows: NDArray[np.intp] | None = None, weights: Floats | None = None) -> Any:
-        """Return the weighted Gram matrix, including the column of ones, of all or some rows."""
+        """Return the weighted Gram matrix of all or some rows, including the column of ones."""
         xp = self.xp
         Phi = self.Phi if rows is None else self.Phi[rows, :]
         if self._implied is not None:
@@ -272,7 +272,7 @@ class FeatureMap:
         return self.weights(asarray_like(np.eye(self.n_coefficients, n_labels), self.example))
 
     def fixed(self, X: Any) -> "FeatureMap":
-        """Return a map from any rows to the features, after a fit to ``X``."""
+        """Return a map, fitted to ``X``, that transforms any rows to features."""
         return self
 
     def inputs(self, X: Any) -> Any:
@@ -334,7 +334,7 @@ class LinearMap(FeatureMap):
         return coef, b if self.offset is None else b - self.offset @ coef
 
     def weights(self, coefficients: Any) -> Any:
-        """Return feature weights for which training rows have the same scores as for ``A``."""
+        """Return feature weights that give training rows the same scores as ``coefficients``."""
         if self._factor is None:
             return coefficients
         F = self._X @ coefficients
@@ -342,7 +342,7 @@ class LinearMap(FeatureMap):
 
 
 def _dense_gram(X: Any) -> Floats:
-    """Return ``XX'`` of a sparse ``X`` as a dense matrix, which needs less memory."""
+    """Return ``XX'`` of a sparse ``X`` as a dense matrix, computed by blocks to save memory."""
     n, others = X.shape[0], X.T.tocsr()
     K = np.empty((n, n))
     step = 2**24 // n + 1

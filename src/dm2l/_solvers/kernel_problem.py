@@ -22,24 +22,17 @@ from numpy.typing import NDArray
 
 from dm2l._solvers.features import Features
 from dm2l._solvers.problem import Preconditioner, Problem, SmoothProblem
-from dm2l._utils.arrays import (
-    add_diagonal,
-    asarray_like,
-    cholesky,
-    invert_triangular,
-    is_non_numpy,
-    solve_triangular,
-)
+from dm2l._utils import arrays
 
 _WIDTH = 256  # number of columns of the inverse that are computed together
 
 
 class KernelOperator(Features):
-    """A kernel matrix as features; weights are the stacked ``F``, ``A`` and, if any, ``b``."""
+    """A kernel matrix as features; ``F``, ``A`` and any intercepts ``b`` are stacked as weights."""
 
     def __init__(self, K: Any, intercept: bool) -> None:
         super().__init__(K, intercept)
-        self.example = asarray_like(np.empty((0, 0)), K)
+        self.example = arrays.asarray_like(np.empty((0, 0)), K)
         self._spread = float(self.xp.mean(self.xp.linalg.diagonal(K)) - self.xp.mean(K))
 
     def spread(self, weights: NDArray[np.float64] | None = None) -> float:
@@ -107,17 +100,17 @@ class KernelPreconditioner(Preconditioner):
         # F = (D - alpha A) / rho divides the rounding error by rho.
         self.rounding = float(np.finfo(np.float64).eps) / self.rho
         M = features.Phi if keep else features.release()
-        if not keep and not is_non_numpy(M):
+        if not keep and not arrays.is_non_numpy(M):
             M *= self.rho
         else:
             M = self.rho * M
-        M = add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
-        R = cholesky(M, overwrite=True)
+        M = arrays.add_diagonal(M, xp.full_like(M[:, 0], self.alpha))
+        R = arrays.cholesky(M, overwrite=True)
         if R is None:
             what = "The kernel matrix is not positive semidefinite."
             remedy = "Use a valid kernel, or add a small constant to its diagonal."
             raise np.linalg.LinAlgError(f"{what} {remedy}")
-        self._R, self._inverse = R, invert_triangular(R) if is_non_numpy(R) else None
+        self._R, self._inverse = R, arrays.invert_triangular(R) if arrays.is_non_numpy(R) else None
         self._ones = self._solve(xp.ones_like(R[:, :1])) if features.intercept else None
 
     def _solve(self, D: Any) -> Any:
@@ -146,7 +139,7 @@ class KernelPreconditioner(Preconditioner):
         for start in range(0, n, _WIDTH):
             end = min(n, start + _WIDTH)
             if self._inverse is None:
-                columns = solve_triangular(R[start:, start:], np.eye(n - start, end - start))
+                columns = arrays.solve_triangular(R[start:, start:], np.eye(n - start, end - start))
             else:
                 columns = self._inverse[:, start:end]
             parts.append(xp.sum(columns * columns, axis=0))
@@ -156,7 +149,7 @@ class KernelPreconditioner(Preconditioner):
         return (1.0 - self.alpha * inverse) / self.rho
 
     def members(self, count: int) -> "list[KernelPreconditioner]":
-        """Return copies for ``count`` threads; each thread must call ``leave`` when it ends."""
+        """Return a copy for each of ``count`` threads, which must call ``leave`` when they end."""
         together, members = BatchedSolver(self, count), []
         for place in range(count):
             member = copy(self)
@@ -175,7 +168,7 @@ class KernelPreconditioner(Preconditioner):
 
 
 class BatchedSolver:
-    """Solver that waits for a linear system of each active thread, and solves all at once."""
+    """Solver that waits for one linear system from each active thread, and solves all together."""
 
     # The set of active threads depends only on convergence, so results are deterministic.
     def __init__(self, factor: KernelPreconditioner, count: int) -> None:

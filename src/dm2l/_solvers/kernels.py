@@ -46,7 +46,7 @@ class Kernel:
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
 
     def _shifted(self, A: Any, B: Any) -> tuple[Any, Any]:
-        """Subtract a row of ``B`` from all rows if squared distances would be rounding errors."""
+        """Subtract a row of ``B`` from all rows if distances would lose too much precision."""
         largest = float(array_namespace(B).max(B * B)) * B.shape[1] if min(B.shape) else 0.0
         if self.gamma * largest * np.finfo(np.float64).eps < 1e-6:
             return A, B
@@ -71,7 +71,7 @@ class Kernel:
             return inner**self.degree
         if self.kernel == "sigmoid":
             return xp.tanh(inner)
-        what = f"kernel={self.kernel!r} takes numpy arrays only."
+        what = f"kernel={self.kernel!r} supports only numpy arrays."
         remedy = "Pass X as a numpy array, or use kernel='precomputed' or a callable kernel."
         raise ValueError(f"{what} {remedy}")
 
@@ -98,7 +98,7 @@ def tanimoto_kernel(A: Any, B: Any, gamma: float) -> Any:
 
 @dataclass(eq=False)
 class KernelFactor:
-    """Factor ``Phi`` with ``K ~ Phi Phi'`` and a lower triangular ``L = Phi[pivots]``."""
+    """A factor ``Phi`` with ``K ~ Phi Phi'`` and a lower triangular ``L = Phi[pivots]``."""
 
     Phi: Any
     pivots: NDArray[np.intp]
@@ -123,7 +123,7 @@ class KernelFactor:
 
 
 def kernel_factor(K: Any, tol: float = 1e-12) -> KernelFactor:
-    """Return the exact factor of a positive semidefinite kernel matrix with possible duplicates."""
+    """Return the exact factor of a positive semidefinite kernel matrix; rows may be duplicates."""
     # If K may not be positive definite, pivoted Cholesky replaces plain Cholesky. It ends at a
     # pivot below tol times the first pivot.
     xp = array_namespace(K)
@@ -167,7 +167,7 @@ def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
-    """Return for every row the first row that equals it within ``tol``; also check ``K``."""
+    """Return for each row the first row that equals it up to ``tol``; also check ``K``."""
     # Rows are equal if K_ii + K_jj - 2 K_ij <= tol. Far negative values mean an invalid kernel.
     xp, n = array_namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))
@@ -215,7 +215,7 @@ def _pivoted(
 
 
 def indefinite(n_pivots: int, residual: float) -> ValueError:
-    """Return the error for a kernel matrix that is not positive semidefinite."""
+    """Return the exception for a kernel matrix that is not positive semidefinite."""
     return ValueError(
         f"The kernel matrix is not positive semidefinite: its Cholesky factorization has an error "
         f"of {residual:.2g} after {n_pivots} pivots. Use another kernel, or raise its diagonal."

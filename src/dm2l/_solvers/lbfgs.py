@@ -236,7 +236,7 @@ class _Descent:
         return direction, min(slope, 0.0)
 
     def _jump(self, point: _Point, direction: Any, mu: float) -> _Point:
-        """Evaluate the step with another smoothing; return the old point if the objective rises."""
+        """Take a step with the smoothing ``mu``; return the old point if the objective rises."""
         step = min(1.0, LENGTHENING * self.length)
         trial = self.evaluate(point.V + step * direction, mu, curvature=True)
         if trial.exact <= point.exact * (1.0 + PATIENCE):
@@ -244,7 +244,7 @@ class _Descent:
         return self.evaluate(point.V, mu, curvature=True)
 
     def _step(self, point: _Point, direction: Any, slope: float, mu: float) -> _Point | None:
-        """Return the next point, retrying without L-BFGS memory; None if both attempts fail."""
+        """Return the next point; retry without L-BFGS memory, and return None if this fails."""
         curvature = self.n_iter % REFRESH == REFRESH - 1
         while True:
             following = self._search(point, direction, slope, mu, curvature) if slope < 0 else None
@@ -302,6 +302,6 @@ class _Descent:
         return self.preconditioner.step(turned)
 
     def inner(self, A: Any, B: Any) -> float:
-        """Return the inner product of a gradient and a step, without extra rows of kernel steps."""
+        """Return the inner product of a gradient and a step; extra rows of a step are ignored."""
         flat = self.problem.xp.reshape
         return float(self.problem.xp.vecdot(flat(A, (-1,)), flat(B[: A.shape[0], :], (-1,))))

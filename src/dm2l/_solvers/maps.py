@@ -110,7 +110,7 @@ class LandmarkMap(KernelMap):
         return self.rows
 
     def stored(self, X: Any) -> dict[str, Any]:
-        """Return the rows ``P`` and their factor, cached for the next block of rows."""
+        """Return the kernel, the rows ``P`` and their Cholesky factor, which define this map."""
         return {"kernel": self._kernel, "X_fit": self.rows, "landmark_factor": self._factor.L}
 
 
@@ -123,7 +123,7 @@ class FourierMap(FeatureMap):
         self.random_state = random_state
 
     def fit(self, X: Any) -> Any:
-        """Draw frequencies for the columns of ``X`` and return its features."""
+        """Draw frequencies for the columns of ``X``, and return the features of ``X``."""
         random = check_random_state(self.random_state)
         frequencies = self._draw(X.shape[1], random)
         self.frequencies = frequencies if sp.issparse(X) else asarray_like(frequencies, X)
@@ -266,7 +266,7 @@ def pivoted_cholesky(
 def _accept(
     H: Floats, diagonal: Floats, order: NDArray[np.intp], uniforms: Floats, limit: int, floor: float
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Return row numbers of accepted candidates, and the Cholesky factor of their block."""
+    """Return the numbers of accepted rows, and the Cholesky factor of their kernel matrix."""
     # ``order`` may repeat a candidate. ``diagonal`` is the diagonal of H, but more precise.
     left = diagonal.copy()
     L = np.zeros((len(H), min(limit, len(H))))
@@ -312,8 +312,8 @@ class _KernelMatrix:
         K = xp.astype(K, xp.float64, copy=False)
         if K.shape != (A.shape[0], len(columns)):
             raise ValueError(
-                f"kernel(A, B) must have a row for each of the {A.shape[0]} rows of A and a column "
-                f"for each of the {len(columns)} rows of B, got shape {tuple(K.shape)}."
+                f"kernel(A, B) returned shape {tuple(K.shape)}, but must return shape "
+                f"{(A.shape[0], len(columns))}: one row per row of A, one column per row of B."
             )
         return K
 

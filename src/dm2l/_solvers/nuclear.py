@@ -49,10 +49,8 @@ class SmoothNorm:
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """Return norm and gradient; ``heights`` are the numbers of rows of ``Z`` without padding.
-
-        Heights are one number for each matrix of a stack, or one number for all.
-        """
+        """Return norm and gradient; ``heights`` are the numbers of rows without padding."""
+        # Heights are one number for each matrix of a stack, or one number for all.
         xp = array_namespace(Z)
         if 0 in Z.shape:
             shape, options = (Z.shape[-1],) * 2, {"dtype": xp.float64, "device": device(Z)}
@@ -101,10 +99,8 @@ class SmoothNorm:
         return norm._replace(curvature=xp.sum(H, axis=0) if H.ndim == 3 else H)
 
     def _norm(self, S: Any, ranks: Any = None) -> tuple[Evaluation, Any, Any, Any]:
-        """Return values with the gradient ``(S + mu^2 I)^(-1/2)``, and the spectrum of ``S``.
-
-        The spectrum consists of eigenvalues, eigenvectors and smoothed singular values.
-        """
+        """Return the norm with ``(S + mu^2 I)^(-1/2)`` as gradient, and the spectrum of ``S``."""
+        # The spectrum consists of eigenvalues, eigenvectors and smoothed singular values.
         check_finite(S, "Products of scores")
         xp = array_namespace(S)
         eigenvalues, vectors = xp.linalg.eigh(S)
@@ -119,10 +115,8 @@ class SmoothNorm:
         return norm, eigenvalues, vectors, roots
 
     def _pairs(self, roots: Any, heights: Any) -> tuple[Any, Any]:
-        """Return ``sum_i 1/(s_i + s_j)`` over all rows, and the number of excess rows.
-
-        Rows in excess of the number of singular values have the value mu.
-        """
+        """Return ``sum_i 1/(s_i + s_j)`` for each ``j``, and the number of spare rows."""
+        # Rows in excess of the number of singular values are spare, and have ``s_i = mu``.
         xp = array_namespace(roots)
         if not isinstance(heights, float):
             heights = xp.astype(heights, xp.float64)[:, None]

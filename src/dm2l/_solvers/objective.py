@@ -4,15 +4,15 @@ r"""The objective of DM2L as a function of the scores.
           + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
 
 ``T`` holds the signs of the observed labels (0 = missing), and ``O = (T != 0)``. ``F_k`` are the
-rows whose label ``k`` is an *observed* positive. ``F_C`` are the rows in at least one ``F_k``. The
+rows of ``F`` with label ``k`` as an *observed* positive. ``F_C`` are all rows in any ``F_k``. The
 objective of the paper, (3) and (4), has a global term of all rows instead of ``F_C``. With ``F_C``,
 Theorem 1 holds for every mask, and the bracket is never negative. With all rows, the objective has
 no lower bound if the scores of a row without an observed positive can change.
 
 With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss is
 :math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` are multiplied by
-:math:`M_{ik}^{1/2}`, as if they were repeated. Rows of ``F_C`` are multiplied by the largest of
-these factors, so that Theorem 1 holds for all weights.
+:math:`M_{ik}^{1/2}`, as if they were repeated. Each row of ``F_C`` is multiplied by the largest of
+its factors in all ``F_k``, so that Theorem 1 holds for all weights.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ FEW = 64  # up to this number of columns, padding rows costs less than another s
 
 
 class Groups:
-    """Groups of rows with an observed positive per label, stacked by size with zero padding."""
+    """For each label, the group of rows with an observed positive, padded and stacked by size."""
 
     # Covered rows are sorted by descending label count, so rows with at least j labels come first.
     # Stacks can then be added by a gather and a slice per j; the array API has no scatter.
@@ -96,7 +96,7 @@ class Groups:
         return indices
 
     def roots(self, weights: NDArray[np.float64]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
-        """Return row factors for each stack, and for the covered rows in the global norm."""
+        """Return the factors of rows in each stack, and of covered rows in the global norm."""
         padded = np.zeros((len(self.covered) + 1, weights.shape[1]))  # padding rows remain zero
         padded[:-1] = np.sqrt(weights[self.covered])
         scales, first = [], len(self.members)
@@ -109,7 +109,7 @@ class Groups:
         return scales, everywhere[:-1, None]
 
     def sum_back(self, stacked: Any) -> Any:
-        """Add the rows of the concatenated stacks to the covered rows."""
+        """Return for each covered row the sum of its rows in the concatenated stacks."""
         xp = array_namespace(stacked)
         total = xp.take(stacked, self.slots[0], axis=0)
         for slot in self.slots[1:]:
@@ -257,7 +257,7 @@ class Objective:
     def add_norms(
         self, F: Any, value: Any, gradient: Any, norm: Norm, linear: Any, *, curvature: bool = False
     ) -> Evaluation:
-        """Add the norms to a loss and, in place, to its gradient."""
+        """Return a loss plus the norms, and add their gradients in place to its gradient."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))
@@ -313,7 +313,7 @@ class Objective:
         return Evaluation(value, exact, gradient, bend)
 
     def global_subgradient(self, F: Any, delta: float = 0.0) -> Any:
-        """Return the subgradient of ``||F_C||_*`` in ``F`` (Algorithm 2), with 0 in other rows."""
+        """Return the subgradient of ``||F_C||_*`` with respect to all rows (Algorithm 2)."""
         slope = thresholded_nuclear_norm(self._global_rows(F), delta).gradient
         slope = slope if self._roots is None else self._roots * slope
         return slope if self._everyone else self._spread(slope)

@@ -15,16 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dm2l._solvers.features import Features
 from dm2l._solvers.nuclear import Evaluation, Norm
 from dm2l._solvers.objective import Objective
-from dm2l._utils.arrays import (
-    add_diagonal,
-    check_finite,
-    cholesky,
-    identity,
-    invert_triangular,
-    is_non_numpy,
-    solve_triangular,
-    to_numpy,
-)
+from dm2l._utils import arrays
 from dm2l.labels._entries import EntryWeights
 
 Array = NDArray[Any]
@@ -33,13 +24,13 @@ Map = Callable[[Array], Array]
 
 
 class Known(NamedTuple):
-    """The objective and its gradient in the weights, evaluated for one value of the smoothing."""
+    """Value and gradient of the objective for one ``smoothing``."""
 
     at: Evaluation
     smoothing: float
 
     def reweighed(self, plain: Evaluation, ratio: float) -> Self:
-        """Return the evaluation for ``ratio * lambda_d`` from the evaluation without norms."""
+        """Return the evaluation for ``ratio * lambda_d``, given ``plain`` without norms."""
         old = self.at
         value, exact, gradient = (
             without + ratio * (with_norms - without)
@@ -173,8 +164,8 @@ class Problem:
             return at._replace(gradient=gradient)
         outside = at.curvature[size, size]
         bend = at.curvature[:size, :size]
-        bend = Q @ (bend - outside * identity(bend)) @ Q.T
-        bend = add_diagonal(bend, xp.zeros_like(bend[:, 0]) + outside)
+        bend = Q @ (bend - outside * arrays.identity(bend)) @ Q.T
+        bend = arrays.add_diagonal(bend, xp.zeros_like(bend[:, 0]) + outside)
         return at._replace(gradient=gradient, curvature=bend)
 
     def ridge(self, W: Any) -> tuple[float, Any]:
@@ -196,7 +187,7 @@ class Preconditioner:
         xp = problem.xp
         self.rho = problem.rho
         gram = problem.gram() if gram is None else gram
-        check_finite(gram, "Products of the features")
+        arrays.check_finite(gram, "Products of the features")
         diagonal = self.rho * xp.linalg.diagonal(gram)
         largest = xp.full_like(diagonal, max(float(xp.max(diagonal)), 1.0))
         sizes = xp.where(diagonal > 0, diagonal, largest)
@@ -205,8 +196,8 @@ class Preconditioner:
         # Sparse columns with large means need larger multiples, which only cost iterations.
         usual = 10 * gram.shape[0] * float(xp.finfo(problem.example.dtype).eps)
         for trace in (usual, 1e-8, 1e-4):
-            C = add_diagonal(self.rho * gram, problem.penalty[:, 0] + trace * sizes)
-            R = cholesky(C, overwrite=True)
+            C = arrays.add_diagonal(self.rho * gram, problem.penalty[:, 0] + trace * sizes)
+            R = arrays.cholesky(C, overwrite=True)
             if R is not None:
                 break
         else:
@@ -214,19 +205,19 @@ class Preconditioner:
             raise np.linalg.LinAlgError(f"{what} Scale the features, or raise alpha.")
         self._R = R
         # Accelerators multiply many times faster than they solve triangular systems.
-        self._inverse = invert_triangular(R) if is_non_numpy(R) else None
+        self._inverse = arrays.invert_triangular(R) if arrays.is_non_numpy(R) else None
 
     def to_weights(self, V: Any) -> Any:
         """Return the weights ``W = R'^-1 V``."""
         if self._inverse is not None:
             return self._inverse.T @ V
-        return solve_triangular(self._R, V, transpose=True)
+        return arrays.solve_triangular(self._R, V, transpose=True)
 
     def to_gradient(self, gradient: Any) -> Any:
         """Convert the gradient in ``W`` to the gradient ``R^-1 g`` in ``V``."""
         if self._inverse is not None:
             return self._inverse @ gradient
-        return solve_triangular(self._R, gradient)
+        return arrays.solve_triangular(self._R, gradient)
 
     def to_variables(self, W: Any) -> Any:
         """Return the preconditioned variables ``V = R'W``."""
@@ -285,7 +276,7 @@ def conjugate_gradients(
 def solve_by_cg(
     product: Map, right: Array, start: Array, tol: float, inverse: Map | None = None, **limits: Any
 ) -> Array:
-    """Solve ``product(A) = right`` for ``A`` with the approximate inverse ``inverse``."""
+    """Solve ``product(A) = right`` by conjugate gradients; ``inverse`` is the preconditioner."""
 
     def flat(function: Map) -> LinearOperator:
         size = right.size
@@ -314,7 +305,7 @@ def masked_ridge(
     else:
         method = "direct"
     features = features.centre()
-    if is_non_numpy(features.Phi):
+    if arrays.is_non_numpy(features.Phi):
         method = "cg"
     weights = None if entries is None else entries.weights
     kinds = np.packbits(observed, axis=0) if weights is None else weights
@@ -334,7 +325,7 @@ def masked_ridge(
             what += " Scale the features, raise alpha, or use solver='direct'."
             warnings.warn(what, ConvergenceWarning, stacklevel=2)
         if settled or not chosen:
-            return to_numpy(features.to_original(W))
+            return arrays.to_numpy(features.to_original(W))
     if entries is not None:
         T = T if entries.targets is None else entries.targets
         T = T if weights is None else weights * T
@@ -350,14 +341,14 @@ def ridge_by_steps(problem: SmoothProblem) -> tuple[Any, bool]:
     zero = problem.right()
     here = preconditioner.to_gradient(problem.product(W) - zero + problem.penalty * W)
     zero = preconditioner.to_gradient(zero)
-    sizes = [np.sqrt((to_numpy(g) ** 2).sum(axis=0)) for g in (here, zero)]
+    sizes = [np.sqrt((arrays.to_numpy(g) ** 2).sum(axis=0)) for g in (here, zero)]
     return W, bool((sizes[0] <= 1e-8 * sizes[1]).all())
 
 
 def _direct(
     features: Features, T: Array, observed: Array, alpha: float, which: Array, weights: Array | None
 ) -> Array:
-    """Solve masked ridge by one factorization for all labels with equal rows and weights."""
+    """Solve masked ridge with one factorization for all labels with the same rows and weights."""
     right = features.adjoint(T.astype(features.Phi.dtype))
     penalty = np.diag(alpha * features.penalized)
     full = features.gram() if weights is None else None
@@ -379,7 +370,7 @@ def _direct(
 
 
 def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
-    """Return the least-norm solution of normal equations; the intercept is not in the norm."""
+    """Return the least-norm solution of normal equations; the norm excludes the intercept."""
     if intercept:
         # The intercept, which is the last variable, is eliminated, so it is not part of the norm.
         column, corner = A[:-1, -1:], A[-1, -1]
@@ -388,8 +379,8 @@ def solve_normal(A: Array, B: Array, intercept: bool) -> Array:
         return np.vstack([W, (B[-1:] - column.T @ W) / corner])
     if not len(A):
         return np.empty((0, B.shape[1]))
-    check_finite(A, "Normal equations")
-    check_finite(B, "Normal equations")
+    arrays.check_finite(A, "Normal equations")
+    arrays.check_finite(B, "Normal equations")
     # Scaling to a unit diagonal keeps columns of very different scales from seeming rank-deficient.
     scale = np.sqrt(np.maximum(np.diagonal(A), 0.0))
     scale = 1.0 / np.where(scale > 0, scale, 1.0)

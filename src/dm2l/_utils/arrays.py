@@ -37,7 +37,7 @@ LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
 def is_non_numpy(array: Any) -> bool:
-    """Return whether an array belongs to another library than numpy, such as torch or cupy."""
+    """Return whether an array belongs to a library other than numpy, such as torch or cupy."""
     if type(array) is np.ndarray:  # fast path: a small fit calls this thousands of times
         return False
     return not sp.issparse(array) and is_array_api_obj(array) and not is_numpy_array(array)
@@ -85,7 +85,7 @@ def float64(X: Any) -> Any:
 
 
 def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
-    """Multiply each row of a dense or sparse matrix of any library by a factor."""
+    """Multiply each row of a dense or sparse matrix of any library by its factor."""
     if sp.issparse(X):
         return sp.csr_array(sp.diags_array(factors.astype(X.dtype)) @ X)
     return namespace(X).astype(asarray_like(factors, X), X.dtype, copy=False)[:, None] * X
@@ -120,13 +120,10 @@ def take_block(array: Any, rows: Index, columns: Index, scratch: Any = None) -> 
 
 
 def check_magnitude(X: Any, names: Any = None) -> None:
-    """Raise a ValueError if values are so large that their products overflow.
-
-    A sparse matrix must also have so few columns that their weights fit into memory.
-    """
+    """Raise a ValueError if values are so large that their products overflow."""
     xp = namespace(X)
     values = X.data if sp.issparse(X) else X
-    if sp.issparse(X) and X.shape[1] > WIDE:
+    if sp.issparse(X) and X.shape[1] > WIDE:  # the weights of all columns must fit into memory
         _check_columns(X)
     limit = LARGEST.get(str(values.dtype).rpartition(".")[2])
     if limit is None:  # other types are converted or refused by the estimator
@@ -182,14 +179,14 @@ def checked_numbers(X: Any) -> Iterator[None]:
 
 
 def _scales(X: Any) -> str:
-    """Describe the columns of X with the smallest and with the largest values."""
+    """Return a sentence on the columns of X with the largest and the smallest values."""
     if len(getattr(X, "shape", ())) != 2 or not (sp.issparse(X) or is_array_api_obj(X)):
         return "The columns of X are too large or have very different scales."
     largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(to_numpy(X)).max(axis=0)
     largest = largest.ravel()
     least = np.where(largest > 0, largest, np.inf).argmin()
     most = f"{largest.max():.3g} in column {largest.argmax()}"
-    return f"Absolute values of X reach {most} and {largest[least]:.3g} in column {least}."
+    return f"Absolute values of X reach {most}, but {largest[least]:.3g} in column {least}."
 
 
 def identity(square: Any) -> Any:
@@ -311,7 +308,7 @@ blas_limit: Any = SimpleNamespace(lock=Lock(), users=0, threads=None)
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Context in which BLAS uses one thread (measured by ``benchmarks/blas.py``)."""
+    """Limit BLAS to one thread in a ``with`` block; ``benchmarks/blas.py`` shows the effect."""
     # The limit is per process: the first thread to enter sets it, and the last to leave removes it.
     with blas_limit.lock:
         if not blas_limit.users:
@@ -327,7 +324,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def blas_threads(size: float, worth: float = WORTH_SHARING) -> AbstractContextManager[Any]:
-    """Return a context with one BLAS thread for fewer than ``worth`` multiplications."""
+    """Limit BLAS to one thread in a ``with`` block if ``size`` is less than ``worth``."""
     return one_blas_thread() if size < worth else nullcontext()
 
 

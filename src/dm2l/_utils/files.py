@@ -94,7 +94,7 @@ def translate_errors(path: AnyPath, what: str, *also: type[Exception]) -> Iterat
     except DataFileError:
         raise
     except MemoryError as error:
-        raise DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT) from error
+        raise DataFileError(path, "the file does not fit into memory", hint=MEMORY_HINT) from error
     except OSError as error:
         if error.errno is not None and error.errno not in _LOST:
             raise
@@ -144,7 +144,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(unfinished: Path) -> None:
-    """Remove temporary files of killed processes, for the same target as ``unfinished``."""
+    """Remove the temporary files of killed processes with the same target as ``unfinished``."""
     if os.name != "posix":  # on Windows, os.kill would interrupt the process
         return
     ending = unfinished.name.partition(".part.")[2]
@@ -222,7 +222,7 @@ class _Counted(io.RawIOBase):
             data = self._file.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            reason = "its unpacked content does not fit into memory"
+            reason = "the unpacked content does not fit into memory"
             raise DataFileError(self._path, reason, hint=MEMORY_HINT)
         buffer[: len(data)] = data
         return len(data)
@@ -244,7 +244,7 @@ def open_unpacked(path: AnyPath, *, whole: bool = True) -> Iterator[IO[bytes]]:
                 archive = stack.enter_context(zipfile.ZipFile(path))
                 names = archive.namelist()
                 if len(names) != 1:
-                    raise DataFileError(path, f"it contains {len(names)} files. Keep only one")
+                    raise DataFileError(path, f"the file has {len(names)} files. Keep only one")
                 packed: Any = stack.enter_context(archive.open(names[0]))
             else:
                 packed = stack.enter_context(_OPENERS[suffix](path, "rb"))
@@ -266,7 +266,7 @@ def open_text(
 
 
 def read_into(stream: IO[bytes], array: Any) -> None:
-    """Read bytes from a stream into a numpy array; raise EOFError if there are too few."""
+    """Read bytes from a stream into a numpy array; raise EOFError if bytes are missing."""
     # This module does not import numpy, which `dm2l --help` should not load.
     flat: Any = array.reshape(-1).view("u1") if array.nbytes else b""
     start = 0

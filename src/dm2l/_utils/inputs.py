@@ -22,7 +22,7 @@ _ALTERNATIVES = (
 
 
 def check_inputs(model: Any, X: Any, *, reset: bool, follows: bool) -> Any:
-    """Return validated features; if ``follows``, arrays of other libraries are not converted."""
+    """Return validated features; if ``follows``, torch and cupy arrays are not converted."""
     if is_non_numpy(X):
         X = _check_non_numpy(model, X, reset=reset) if follows else to_numpy(X)
     if not is_non_numpy(X):
@@ -205,7 +205,7 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
 
 
 def check_numbers(*, positive: bool = False, words: Any = (), **values: Any) -> None:
-    """Raise a ValueError unless values are finite and >= 0 (``positive``: > 0), or in ``words``."""
+    """Raise a ValueError unless values are finite and >= 0 (> 0 if ``positive``), or in words."""
     for name, value in values.items():
         number = isinstance(value, Real) and 0 <= float(value) < np.inf
         word = isinstance(value, str) and value in words
@@ -215,11 +215,11 @@ def check_numbers(*, positive: bool = False, words: Any = (), **values: Any) -> 
             raise ValueError(f"{name} must be {listed}a finite number {sign} 0, got {value!r}.")
 
 
-def check_counts(**values: Any) -> None:
-    """Raise a ValueError unless all values are integers of at least 1."""
+def check_counts(*, least: int = 1, **values: Any) -> None:
+    """Raise a ValueError unless all values are integers of at least ``least``."""
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}.")
 
 
 def block_rows(rows: Any, n_features: int) -> int:
@@ -230,9 +230,9 @@ def block_rows(rows: Any, n_features: int) -> int:
     return int(rows)
 
 
-def check_choice(name: str, value: Any, *choices: str) -> None:
-    """Raise a ValueError unless a value is one of the choices."""
-    if not isinstance(value, str) or value not in choices:
+def check_choice(name: str, value: Any, *choices: str | None) -> None:
+    """Raise a ValueError unless a value is one of the choices, which are texts or None."""
+    if not isinstance(value, str | None) or value not in choices:
         listed = ", ".join(map(repr, choices))
         some = "one of " if len(choices) > 1 else ""
         raise ValueError(f"{name} must be {some}{listed}; got {value!r}.")

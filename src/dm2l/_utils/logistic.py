@@ -22,7 +22,7 @@ SHORTER, SHORTENINGS = 0.25, 10
 
 @dataclass
 class LogisticProblem:
-    """Logistic problems with the entries of every label, padded with entries of weight zero."""
+    """Logistic regressions of all labels, padded to equal lengths with entries of weight zero."""
 
     Z: Floats  # (c, p, N), the inputs
     t: Floats  # (c, N), the signs
@@ -34,28 +34,28 @@ class LogisticProblem:
     nonnegative: bool = False  # whether all weights except the intercept must be nonnegative
 
     def scores(self, W: Floats) -> Floats:
-        """Return the log-odds (c, N) without the offset."""
+        """Return the log-odds of the entries, without the offset, as an array of shape (c, N)."""
         return np.asarray((W[:, None, :] @ self.Z)[:, 0])
 
     def products(self, U: Floats) -> Floats:
-        """Return products (c, p) of each label's inputs with its row of ``U`` (c, N)."""
+        """Multiply each label's inputs by its row of ``U``; return an array of shape (c, p)."""
         return np.asarray((self.Z @ U[:, :, None])[:, :, 0])
 
     def evaluate(self, W: Floats) -> tuple[Floats, Floats]:
-        """Return the objective (c,) of each label, and the margins (c, N) of the entries."""
+        """Return each label's objective, and the margins of its entries as rows of a matrix."""
         margin = self.t * (self.scores(W) + self.offset)
         loss = np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
         return (self.weights * loss).sum(axis=1) + 0.5 * (W - self.goal) ** 2 @ self.penalty, margin
 
     def derivatives(self, W: Floats, margin: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient (c, p) of the objective, and the curvature (c, N) of the loss."""
+        """Return the gradient of each label's objective, and each loss's second derivative."""
         wrong = 0.5 - 0.5 * np.tanh(0.5 * margin)
         pull = wrong * self.weights
         gradient = self.penalty * (W - self.goal) - self.products(self.t * pull)
         return gradient, pull * (1.0 - wrong)
 
     def hessian(self, bend: Floats) -> Floats:
-        """Return second derivatives (c, p, p) of the objective from the curvature of the loss."""
+        """Return the Hessian of each label's objective, given each loss's second derivative."""
         H: Any = (self.Z * bend[:, None, :]) @ self.Z.transpose(0, 2, 1)
         return np.asarray(H + np.diag(self.penalty[: H.shape[1]]))
 
@@ -78,7 +78,7 @@ class LogisticProblem:
         return np.asarray(-np.linalg.solve(H, np.where(fixed, 0.0, gradient)[:, :, None])[:, :, 0])
 
     def minimize(self, W: Floats, *, tol: float, steps: int = 50) -> Floats:
-        """Iterate until a step lowers no label's objective by ``tol``; return weights (c, p)."""
+        """Return weights of shape (c, p); stop when a step lowers no objective by ``tol``."""
         loss, margin = self.evaluate(W)
         for _ in range(steps):
             gradient, bend = self.derivatives(W, margin)
@@ -105,6 +105,6 @@ class LogisticProblem:
 
 
 def padded(known: Bools) -> tuple[NDArray[np.intp], Floats]:
-    """Return the rows (c, N) of each label's known entries, and weights (0 for padding)."""
+    """Return padded row numbers of each label's known entries, and weights (0 for padding)."""
     rows = np.argsort(~known, axis=0, kind="stable")[: known.sum(axis=0).max(initial=0)].T
     return rows, np.take_along_axis(known.T, rows, axis=1).astype(np.float64)

@@ -161,9 +161,9 @@ class LSMLClassifier(CorrelationBaseline):
               \qquad L = \mathrm{diag}(C1) - C
 
     The model fits sparse weights to the completed labels ``YC``, where ``C`` is a sparse matrix of
-    label correlations. Accelerated proximal gradient starts from the ridge solution. The authors
-    use the default values. Because there are few steps, the ridge penalty ``rho`` of the start also
-    regularizes the result.
+    label correlations. The solver takes accelerated proximal gradient steps from the ridge
+    solution. Because there are few steps, the ridge penalty ``rho`` of the start also regularizes
+    the result. The authors use the default values.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class LSMLClassifier(CorrelationBaseline):
     rho : float or "scale", default="scale"
         Ridge penalty of the starting point. "scale" is explained in :class:`dm2l.DM2LClassifier`.
     missing : {"negative", "neutral"}, default="negative"
-        Missing labels have the target 0, with targets 0/1 ("negative", as in the paper) or -1/+1.
+        Targets are 0/1 ("negative", as in the paper) or -1/+1, and always 0 for missing labels.
     max_iter : int, default=30
         Maximum number of iterations.
     tol : float, default=0.01
@@ -239,7 +239,7 @@ def shrink_singular_values(S: Array, threshold: float) -> tuple[Array, float]:
 
 
 class Correlations:
-    """ML-LRC as a convex problem in the correlations ``S`` only, with eliminated weights ``W``."""
+    """The objective of :class:`MLLRCClassifier` in correlations ``S``; ``W`` is eliminated."""
 
     # Ridge regression is linear in its targets. For fixed S, the optimal weights are W = A S, where
     # A is the ridge solution for the targets Y. With the residuals M Y of this ridge regression,
@@ -280,7 +280,7 @@ class Correlations:
     def solve(
         self, *, tol: float, max_iter: int, report: Callable[[int, float], None]
     ) -> tuple[Array, list[float], bool]:
-        """Minimize the objective by accelerated proximal gradient, restarted if it would rise."""
+        """Minimize by accelerated proximal gradient, restarted if the objective would rise."""
         # With a subgradient G at S, the objective exceeds its minimum at S* by at most
         # ||G|| ||S - S*||. This distance is bounded by the larger norm of S and of the start, which
         # no nuclear norm has shrunk. Iterations stop when the bound is at most tol x objective.
@@ -331,11 +331,11 @@ class MLLRCClassifier(CorrelationBaseline):
     lambda3 : float, default=1
         Weight of the nuclear norm, on the scale of the squared singular values of ``Y``.
     missing : {"negative", "neutral"}, default="negative"
-        Missing labels have the target 0, with targets 0/1 ("negative") or -1/+1 ("neutral").
+        Targets are 0/1 ("negative") or -1/+1 ("neutral"), and always 0 for missing labels.
     max_iter : int, default=1000
         Maximum number of proximal steps.
     tol : float, default=1e-5
-        Iterations stop when the objective exceeds its minimum by at most this share.
+        Tolerance of the relative difference between the objective and its minimum.
     fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
         As in :class:`dm2l.baselines.LEMLClassifier`.
 

@@ -105,7 +105,7 @@ class Glocal:
         return np.asarray(total)
 
     def step_U(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Minimize over ``U``, exactly without correlations, otherwise by conjugate gradients."""
+        """Minimize over ``U``, exactly or, with label correlations, by conjugate gradients."""
         middles = self._middles(W, Z)
         blocks = weighted_grams(V, self.observed[:, :1] if self._complete else self.observed)
         blocks += self.lam4 * np.eye(V.shape[1])
@@ -132,7 +132,7 @@ class Glocal:
         return found
 
     def step_W(self, U: Array, V: Array, W: Array, Z: list[Array]) -> Array:
-        """Minimize over ``W``, by ridge without correlations, otherwise by conjugate gradients."""
+        """Minimize over ``W``, by ridge or, with label correlations, by conjugate gradients."""
         sides = self._sides(U, Z)
         N = self.lam * np.eye(U.shape[1])
         for side, metric in zip(sides, self.metrics, strict=False):
@@ -189,9 +189,9 @@ class GLOCALClassifier(IterativeBaseline):
     The product of latent labels ``V`` and label factors ``U`` approximates the observed labels. A
     linear model predicts ``V``, so that scores are ``X W U'``. The groups of rows ``X_m`` are found
     by k-means. ``Z_m Z_m'`` is the Laplacian of the label correlations in a group; the rows of
-    ``Z_m`` have length one. In the formula, parameters are multiplied by factors with the number
-    ``o`` of observed entries: ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 /
-    n^2``, ``lambda2`` by ``o / n^2``, ``lambda4`` by ``o / (kc)`` and ``lambda5`` by ``o / (kd)``.
+    ``Z_m`` have length one. The parameters are multiplied by factors with the number ``o`` of
+    observed entries: ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 / n^2``,
+    ``lambda2`` by ``o / n^2``, ``lambda4`` by ``o / (kc)`` and ``lambda5`` by ``o / (kd)``.
 
     Parameters
     ----------
@@ -204,9 +204,9 @@ class GLOCALClassifier(IterativeBaseline):
     n_components, n_groups : int, default=20, 3
         Number ``k`` of latent labels (at most the number of labels), and number ``g`` of groups.
     max_iter : int, default=15
-        Maximum number of rounds of each phase: first without, then with label correlations.
+        Maximum number of rounds of each of two phases: without and with label correlations.
     tol : float, default=1e-3
-        Iterations stop when a round reduces the objective by at most this share.
+        Iterations stop when a round reduces the objective by at most this share of its value.
     random_state : int, RandomState or None, default=None
         Seed of the random start and of the groups.
     fit_intercept, threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose

@@ -18,7 +18,7 @@ MOST_PRODUCTS = 20  # maximum number of products with the Hessian in a Newton st
 
 
 class Loss(NamedTuple):
-    """Loss of each entry for scores ``F`` and targets ``Y``, and two derivatives in ``F``."""
+    """Loss of each entry for scores ``F`` and targets ``Y``, and its two derivatives in ``F``."""
 
     value: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array], Array]
@@ -97,7 +97,7 @@ def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter
 
 
 def _new_radius(radius: float, length: float, gain: float, predicted: float, slope: float) -> float:
-    """Return a smaller radius if the predicted decrease was poor, a larger one if it was good."""
+    """Return the next radius, which depends on how well the decrease was predicted."""
     bend = -gain - slope
     scale = 4.0 if bend <= 0 else max(0.25, -0.5 * slope / bend)
     if gain < 1e-4 * predicted:
@@ -149,7 +149,7 @@ class LabelFactor:
             self.penalty[-1] = 0.0
 
     def values(self, H: Array) -> Array:
-        """Return the objective of each label at its row of ``H``; the last column is ``b``."""
+        """Return each label's objective at its row of ``H``, whose last column is ``b``."""
         losses = self._mask(self.loss.value(self.Z @ H.T, self.Y))
         return np.asarray(0.5 * (H**2) @ self.penalty + self.C * losses.sum(axis=0))
 
@@ -215,16 +215,16 @@ class LEMLClassifier(IterativeBaseline):
     Parameters
     ----------
     rank : int, default=20
-        Rank of the weights, at most the number of labels.
+        Rank of the weight matrix, at most the number of labels.
     alpha : float, default=30
-        Regularization, called ``lambda`` in the paper. It affects results much more than ``rank``.
+        Ridge penalty, called ``lambda`` in the paper, which affects results more than ``rank``.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         Loss of score ``f``: ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
-        Missing labels have no target, the target 0 with targets -1/+1, or the target 0 with targets
-        0/1. "neutral" and "negative" require the squared loss.
+        Missing labels have no target ("ignore") or the target 0. Observed labels have the targets
+        0/1 ("negative") or -1/+1. "neutral" and "negative" require the squared loss.
     fit_intercept : bool, default=True
-        Whether scores have an intercept, which is not penalized. The original LEML has none.
+        Whether scores have an unpenalized intercept. The original LEML has no intercept.
     max_iter : int, default=10
         Number of alternations.
     tol : float, default=0.1
@@ -298,7 +298,7 @@ class LEMLClassifier(IterativeBaseline):
         return self._finish(X, history, *targets.scores(coef, inputs.intercept(coef, b)))
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
-        """Return the tolerance factor, which is small if one class or observed labels are rare."""
+        """Return a factor of the tolerance; it is small if a class or observed labels are rare."""
         weights = np.ones(T.shape) if targets.weights is None else targets.weights
         if self.missing != "ignore":
             counted = T > 0 if self.missing == "negative" else T != 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._solvers.dual import dual_ridge
 from dm2l._solvers.features import Features, LinearMap, ridge_value
 from dm2l._solvers.objective import Objective
@@ -102,16 +102,10 @@ def weighted_grams(Z: NDArray[Any], weights: NDArray[Any]) -> Array:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LinearBaseline(MissingLabelClassifier):
+class LinearBaseline(CompletionClassifier):
     """Base class of linear classifiers, whose scores are ``X coef_' + intercept_``."""
 
-    threshold: Any = None
     calibration: str | None = None
-    coupling: str | None = None
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     fit_intercept: bool = True
 
     def _learn(self, X: Any, labels: LabelMatrix) -> FitResult:
@@ -163,7 +157,7 @@ class IterativeBaseline(LinearBaseline):
     def _finish(
         self, X: Any, history: Any, coef: Any, intercept: Any, C: Any = None, n_starts: int = 0
     ) -> FitResult:
-        """Store coefficients and the history of the objective, with or without its start value."""
+        """Store coefficients and the objective's history, which begins with ``n_starts`` starts."""
         self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)
@@ -193,7 +187,7 @@ class MaskedRidgeClassifier(PositiveUnlabelledClassifier, LinearBaseline):
     solver : {"auto", "direct", "cg", "dual"}, default="auto"
         "direct" factorizes a matrix. "cg" uses conjugate gradients up to a relative gradient of
         1e-10. "auto" selects the faster one of "direct" and "cg". "dual" is for a sparse ``X`` with
-        many columns. It solves for one unknown per row and label up to a relative residual of 1e-3.
+        many columns, and solves for one unknown per row and label up to a relative error of 1e-3.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, class_prior
         As in :class:`dm2l.DM2LClassifier`.
 

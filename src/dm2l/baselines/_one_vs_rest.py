@@ -15,7 +15,7 @@ from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
-from dm2l._base import FitResult, MissingLabelClassifier
+from dm2l._base import CompletionClassifier, FitResult
 from dm2l._utils.arrays import check_magnitude, is_non_numpy, to_numpy
 from dm2l._utils.inputs import check_rows, explain_unsuitable
 from dm2l.completion._errors import plain_probability
@@ -23,13 +23,13 @@ from dm2l.labels._matrix import LabelMatrix, LearnableMask
 
 
 @dataclass(eq=False, repr=False)
-class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
+class MaskedOneVsRestClassifier(MetaEstimatorMixin, CompletionClassifier):
     """Fit one clone of a scikit-learn estimator per label, on the rows where the label is observed.
 
-    A classifier is fitted to labels 0/1. Its score is ``decision_function``. Without this method,
-    it is ``2 p - 1`` with ``p`` from ``predict_proba``, or else -1/+1 for the predicted class. A
-    regressor is fitted to -1/+1, and predicts the score. ``X`` is not changed. It may be a data
-    frame with text, a list of documents or a kernel matrix, and may contain NaN.
+    A classifier is fitted to labels 0/1. Scores come from the first available of its methods:
+    ``decision_function``, ``2 p - 1`` with ``p`` from ``predict_proba``, or -1/+1 from ``predict``.
+    A regressor is fitted to -1/+1, and predicts the scores. ``X`` is passed on unchanged, so it may
+    contain NaN and text, and may also be a list of documents or a kernel matrix.
 
     Parameters
     ----------
@@ -71,13 +71,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
     estimator: Any
     _: KW_ONLY
     n_jobs: int | None = None
-    threshold: Any = None
     calibration: str | None = None
-    coupling: str | None = None
-    rules: Any = None
-    cv: Any = 5
-    missing_label: Any = np.nan
-    missing_as: str | None = None
     verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
@@ -107,7 +101,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, MissingLabelClassifier):
             )
 
     def _learn(self, X: Any, labels: LabelMatrix, after_label: Any = None) -> FitResult:
-        """Fit all labels; ``after_label`` is called with the numbers of fitted and all labels."""
+        """Fit all labels; call ``after_label`` with the numbers of fitted labels and of labels."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)
@@ -242,7 +236,7 @@ def _score(model: Any, X: Any) -> NDArray[Any]:
 
 
 def _score_and_probability(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return scores and probabilities, which are computed from scores without ``predict_proba``."""
+    """Return scores, and probabilities from ``predict_proba`` or computed from the scores."""
     if _estimator_type(model) == "regressor" or not hasattr(model, "predict_proba"):
         scores = _score(model, X)
         return scores, plain_probability(scores)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
+from dm2l import tables
 from dm2l.cli import _shared as shared
 from dm2l.cli._shared import say
 from dm2l.io._columns import PROBABILITY, SCORE, as_number
@@ -16,17 +17,6 @@ from dm2l.io._label_columns import label_columns
 from dm2l.review import Journal
 from dm2l.review._export import verify
 from dm2l.review._sample import FilledRate
-from dm2l.tables import (
-    Table,
-    TableModel,
-    audit_table,
-    complete_table,
-    explain_model,
-    load_bundle,
-    suggest_entries,
-    suggest_rows,
-    write_completion,
-)
 from dm2l.tables._completion import INVERTED, MARGIN, REPEATED, completion_summary, counted_columns
 from dm2l.tables._filled import check_form
 from dm2l.tables._model import constant_warnings, no_positive_warnings
@@ -46,7 +36,7 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
 )
 @shared.file_option(
     "FILE",
-    "Write a line per missing label, and per added tag, to this file, instead of adding columns.",
+    "Instead of adding columns, write a line for each missing label and added tag to this file.",
     "--details",
 )
 @click.option(
@@ -59,15 +49,15 @@ _FILE = "The .csv, .tsv, .parquet or .xlsx file for "
     "--max-error-rate",
     callback=shared.share,
     metavar="SHARE",
-    help="Fill as many missing labels as possible, so that the expected error rates of labels "
-    "filled with yes and with no, over all columns, are at most SHARE, such as 5% or 0.05. The "
-    "rate of a single column may be higher. The others stay missing and are marked for checking. "
-    "If none is filled, the exit code is 0. Do not pass --margin.",
+    help="Fill as many missing labels as possible while the expected error rates of all labels "
+    "filled with yes and of all labels filled with no are at most SHARE, such as 5% or 0.05. The "
+    "rate of a single column may be higher. Labels that stay missing are marked for checking. If "
+    "no label is filled, the exit code is still 0. Cannot be combined with --margin.",
 )
 @shared.file_option(
     "ANSWERS",
-    "Answers of dm2l review --check, from which the error rate is estimated. All answers in the "
-    "file replace the filled values.",
+    "File of answers from dm2l review --check, used to estimate the error rate. Every answer in "
+    "the file also replaces the filled value.",
     "--verified",
     new=False,
 )
@@ -85,8 +75,8 @@ def complete_command(
     """Fill in the missing labels of TABLE with MODEL.
 
     A missing label is imputed from the features and the known labels of its row. Observed entries
-    and all other columns keep their text. For each label, two columns are added: LABEL__probability
-    and LABEL__look, which is yes for entries to check. Both are blank for observed labels.
+    and all other columns stay unchanged. For each label, two columns are added: LABEL__probability
+    and LABEL__look, which is yes for entries to check. For observed labels, added cells are blank.
 
     Example: dm2l complete tox.dm2l tox.csv -o filled.csv --max-error-rate 5%
     """
@@ -94,13 +84,13 @@ def complete_command(
     if max_error_rate is not None and source is shared.TYPED:
         raise click.UsageError(
             "--margin cannot be combined with --max-error-rate, which itself determines the "
-            "entries to check. Pass only one of the two."
+            "entries to check. Pass only one of these options."
         )
     outputs = {"--output": output, "--details": details}
     with shared.opened(outputs, columns=False, **given) as (model, table, tell):
         check_form(table, output)
         tell("filling missing labels")
-        completion = complete_table(model, table, margin, max_error_rate=max_error_rate)
+        completion = tables.complete_table(model, table, margin, max_error_rate=max_error_rate)
         rates: list[FilledRate] = []
         if verified is not None:
             with Journal(verified, table) as journal:
@@ -109,7 +99,7 @@ def complete_command(
         tell(f"writing {output.name}")
         how: dict[str, Any] = {"details": details, "safe_csv": safe_csv}
         how["missing"] = [*model.missing, *given["missing"]]
-        write_completion(completion, table, output, **how)
+        tables.write_completion(completion, table, output, **how)
     shared.warn(completion.warnings)
     counts = counted_columns(completion)
     n_missing, n_filled = completion.count(completion.missing), completion.count(completion.filled)
@@ -139,8 +129,8 @@ def complete_command(
         for line in ([one[name] for name in names] for one in shown)
     ]
     shared.show_grid((*names[:3], last, "expected errors"), cells)
-    if len(shown) < len(counts):
-        say(f"These {_SHOWN} of {len(counts)} columns have the most expected errors. See --json.")
+    if len(shown) < (n := len(counts)):
+        say(f"These {_SHOWN} of {n} columns have the most expected errors. For all, pass --json.")
     shared.say_wrapped(*completion_summary(completion, max_error_rate))
     if completion.n_implied:
         say(f"{completion.n_implied} of the filled labels follow from the rules.")
@@ -161,15 +151,15 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
     """Predict every label of every row of TABLE with MODEL.
 
     TABLE needs the feature columns of the table that MODEL was fitted to, but no labels. For each
-    label, three columns are written: LABEL with the predicted value, written as in the training
-    table, LABEL__probability and LABEL__score. Unknown categories are ignored. Rows with invalid
-    SMILES stay blank.
+    label, three columns are written: LABEL (the predicted value, as in the training table),
+    LABEL__probability and LABEL__score. Categories that the training table does not have are
+    ignored. Predictions for rows with invalid SMILES are blank.
 
     Example: dm2l predict assays.dm2l new.csv -o scores.csv --keep compound
     """
     ends, columns = (PROBABILITY, SCORE), {}
 
-    def names(model: TableModel) -> Sequence[str]:
+    def names(model: tables.TableModel) -> Sequence[str]:
         return [*label_columns(model), *(name + end for name in model.label_names for end in ends)]
 
     with _listing(output, names, labels=False, **given) as (model, table, tell, write):
@@ -205,7 +195,7 @@ def predict_command(output: Path, as_json: bool, **given: Any) -> None:
 
 
 def _numbers(texts: list[str]) -> list[Any]:
-    """Convert texts to numbers if all are numbers."""
+    """Convert texts to numbers if every text is a number, or else return the texts."""
     numbers = [number for text in texts if (number := as_number(text)) is not None]
     if len(numbers) < len(texts):
         return texts
@@ -215,18 +205,20 @@ def _numbers(texts: list[str]) -> list[Any]:
 @contextmanager
 def _listing(
     output: Path | None,
-    names: Callable[[TableModel], Sequence[str]],
+    names: Callable[[tables.TableModel], Sequence[str]],
     *,
     keep: Sequence[str],
     safe_csv: bool,
     **given: Any,
-) -> Iterator[tuple[TableModel, Table, Tell, Callable[[list[int], dict[str, Any]], Any]]]:
-    """Open a model and a table; yield a function that writes the kept columns and new columns."""
+) -> Iterator[
+    tuple[tables.TableModel, tables.Table, Tell, Callable[[list[int], dict[str, Any]], Any]]
+]:
+    """Yield a model, a table, a progress function, and a function that writes output columns."""
     with shared.opened({"--output": output}, **given) as (model, table, tell):
         count = Counter(["row", *names(model)])
         if twice := [name for name in count if count[name] > 1]:
             raise ValueError(
-                f"The label {twice[0]!r} has the name of another column of the predictions. Rename "
+                f"The label {twice[0]!r} has the same name as another column of the output. Rename "
                 "the label in the table and fit the model again."
             )
         keep = tuple(dict.fromkeys(keep))
@@ -256,25 +248,25 @@ def _listing(
 
 @click.command("suggest")
 @shared.file_option("FILE", f"{_FILE}the ranking.", required=True)
-@click.option("--top", type=click.IntRange(1), help="Write only this many suggestions.")
+@click.option("--top", type=click.IntRange(1), help="Write at most this many suggestions.")
 @click.option("--rows", "by_row", is_flag=True, help="Rank whole rows instead of single entries.")
 @shared.keep_option
 @shared.model_options
 def suggest_command(
     output: Path, top: int | None, by_row: bool, as_json: bool, **given: Any
 ) -> None:
-    """Rank missing labels of TABLE by the value of an answer.
+    """Rank missing labels of TABLE by how much an answer helps.
 
-    The value of an answer is the expected number of wrong imputations that it prevents: of this
-    entry, of other missing labels in its row, and of this label in other rows. Row 1 is the first
-    row below the header.
+    The value of an answer is the expected number of wrong imputations that it prevents: of the
+    entry itself, of other missing labels in its row, and of the same label in other rows. Row 1 is
+    the first row below the header.
 
     Example: dm2l suggest tox.dm2l tox.csv -o ask.csv --top 50 --keep compound
     """
     names = ["open", "value"] if by_row else ["label", "probability", "value"]
     with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("ranking missing labels")
-        found: Any = (suggest_rows if by_row else suggest_entries)(model, table, top)
+        found: Any = (tables.suggest_rows if by_row else tables.suggest_entries)(model, table, top)
         if by_row:
             columns = {"open": found.n_open.tolist()}
         else:
@@ -286,11 +278,11 @@ def suggest_command(
         shared.echo_json({"output": output, "suggestions": lines})
         return
     _show_lines(lines[:_SHOWN], 1 if by_row else 2)
-    say(f"Wrote {len(lines)} {'rows' if by_row else 'missing labels'} to {output}.")
+    say(f"Wrote {len(lines)} ranked {'rows' if by_row else 'missing labels'} to {output}.")
 
 
 def _show_lines(lines: list[dict[str, Any]], n_right: int) -> None:
-    """Print rows of an output as a table; the last columns are aligned on the right."""
+    """Print rows of an output as a table whose last ``n_right`` columns are right-aligned."""
     if lines:
         cells = [
             [f"{v:.3f}" if isinstance(v, float) else f"{v}" for v in x.values()] for x in lines
@@ -314,7 +306,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
     An observed label is suspected if the features and the other labels of its row contradict it.
     p_error is the estimated probability that the label is wrong. The screen shows the first 20
     entries, and the file contains up to --top entries. TABLE should be the table that MODEL was
-    fitted to. If the model was fitted with --missing-as unlabelled, blanks that should be positive
+    fitted to. If the model was fitted with --missing-as unlabelled, blanks that may be positive
     are listed. Row 1 is the first row below the header.
 
     Example: dm2l audit assays.dm2l assays.csv -o suspected.csv --keep compound
@@ -322,7 +314,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
     names = ["label", "observed", "p_error"]
     with _listing(output, lambda _: names, **given) as (model, table, tell, write):
         tell("searching for label errors")
-        found = audit_table(model, table, top)
+        found = tables.audit_table(model, table, top)
         observed = np.select([found.blank, found.observed], ["blank", "yes"], "no").tolist()
         values = (found.label, observed, found.probability.round(4).tolist())
         lines = write(found.row.tolist(), dict(zip(names, values, strict=True)))
@@ -363,7 +355,7 @@ def audit_command(output: Path | None, top: int, as_json: bool, **given: Any) ->
     "--top",
     type=click.IntRange(1),
     default=8,
-    help="Number of features and of labels with correlated scores to list for each label.",
+    help="Maximum number of features, and of correlated labels, to list for each label.",
 )
 @shared.seed_option
 @shared.json_option
@@ -372,16 +364,16 @@ def explain_command(
 ) -> None:
     """List important features and label correlations of MODEL.
 
-    For a linear model, the numbers are coefficients of features with unit variance. For other
-    models, a number is the change of the label's score when a column is shuffled among training
-    rows. Only the 40 columns with the largest linear weights are shuffled. For the automatic model,
-    the number has the sign of the linear weight.
+    For a linear model, the printed numbers are coefficients of features with unit variance. For
+    other models, a number is the root mean square change of the label's score when the values of a
+    column are shuffled among training rows. Only the 40 columns with the largest linear weights are
+    shuffled. For the automatic model, the number has the sign of the linear weight.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """
     with shared.data_problems(), shared.progress() as tell:
-        model = load_bundle(model_path)
-        found = explain_model(model, label, top=top, random_state=seed, tell=tell)
+        model = tables.load_bundle(model_path)
+        found = tables.explain_model(model, label, top=top, random_state=seed, tell=tell)
     kernel = "auto" if model.settings is None else model.settings.kernel
     if as_json:
         shared.echo_json({"kernel": kernel, "labels": found})

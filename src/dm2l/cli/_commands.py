@@ -1,4 +1,4 @@
-"""The command group ``dm2l``, which loads each command when it is called."""
+"""The command group ``dm2l``, which loads a command only when that command is called."""
 
 import sys
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ COMMANDS = {
     "complete": "Fill in the missing labels of TABLE with MODEL.",
     "predict": "Predict every label of every row of TABLE with MODEL.",
     "evaluate": "Measure how well hidden labels of TABLE are imputed.",
-    "suggest": "Rank missing labels of TABLE by the value of an answer.",
+    "suggest": "Rank missing labels of TABLE by how much an answer helps.",
     "audit": "List suspected label errors of TABLE, most likely first.",
-    "review": "Answer missing labels of TABLE on a page in the browser.",
+    "review": "Answer questions about missing labels of TABLE in a browser.",
     "backend": "Serve MODEL to Label Studio for annotating rows of TABLE.",
     "explain": "List important features and label correlations of MODEL.",
     "demo": "Impute hidden labels of digit images and compare methods.",
@@ -44,7 +44,7 @@ class Commands(click.Group):
     """A command group that loads only the command that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands in the order of use."""
+        """Return the names of the commands in the order in which a user needs them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -29,8 +29,8 @@ COLUMNS = (
 # (key, imputed label, true label)
 CASES = (("right", 1, 1), ("wrong", 1, 0), ("missed", 0, 1))
 LEGEND = (
-    "Rkl: ranking loss, Ap: label ranking average precision, 1err: one-error.",
-    "AUC: macro AUC, AUC* and acc*: AUC and accuracy of the hidden training labels.",
+    "Rkl: ranking loss; Ap: label ranking average precision; 1err: one-error.",
+    "AUC: macro AUC; AUC* and acc*: AUC and accuracy on the hidden training labels.",
 )
 
 
@@ -47,7 +47,7 @@ def demo_command(rho: float, seed: int, as_json: bool) -> None:
     """Impute hidden labels of digit images and compare methods.
 
     DM2L (linear and kernel) is compared with ridge on the observed labels and with ridge that reads
-    missing labels as negative. All methods are tested on new images and on the hidden labels.
+    missing labels as negative. All methods are tested on new images and on hidden training labels.
 
     Example: dm2l demo --rho 0.5 --seed 1
     """
@@ -59,7 +59,7 @@ def demo_command(rho: float, seed: int, as_json: bool) -> None:
 
 
 def _compare(rho: float, seed: int) -> dict[str, Any]:
-    """Fit the four methods and evaluate them."""
+    """Fit four methods to digit images with hidden labels, and return metrics and predictions."""
     data = load_digit_attributes()
     order = np.random.RandomState(seed).permutation(len(data.target))
     train, test = order[:N_TRAIN], order[N_TRAIN:]
@@ -113,7 +113,7 @@ def _compare(rho: float, seed: int) -> dict[str, Any]:
 
 
 def _show(found: dict[str, Any]) -> None:
-    """Print the results and a few completed rows."""
+    """Print the metrics of all methods and the imputed labels of a few images."""
     n, c = found["n_train"], found["n_labels"]
     shared.say(
         f"{n} training images with {c} labels each, seed {found['seed']}.",

@@ -37,20 +37,21 @@ def inspect_command(
 ) -> None:
     """Show columns, label counts and possible problems of TABLE.
 
-    Run this command before a fit. It prints how every column will be used, how many entries of
-    each label are observed, which labels imply or exclude others, and warnings. A fit uses only the
-    rules that you pass with --rules.
+    Run this command before dm2l fit. It prints how every column will be used, how many entries of
+    each label are observed, which labels imply or exclude other labels, and warnings. dm2l fit uses
+    only the rules that you pass with --rules.
 
     Example: dm2l inspect assays.csv --labels "tox_*"
     """
     shared.check_outputs({"TABLE": path}, {"--write-rules": write_rules}, force=force)
     with shared.data_problems(), shared.progress() as tell:
-        tell(f"reading {path.name}")
-        table, columns = shared.open_table(path, **options)
+        table, columns = shared.open_table(path, tell, **options)
         tell(f"inspecting {table.n_rows} rows and {len(table.label_names)} labels")
         found = inspect_table(table, **columns)
         if write_rules is not None:
-            lines = ["# Delete the rules that hold only by chance.", *found.rules]
+            kept = [rule for rule in found.rules if rule.holds == rule.rows]
+            refuted = [f"# {rule}" for rule in found.rules if rule.holds < rule.rows]
+            lines = ["# Delete the rules that hold only by chance.", *kept, *refuted]
             with atomic_write(write_rules) as partial:
                 partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     if as_json:
@@ -58,7 +59,9 @@ def inspect_command(
         return
     _show_inspection(found)
     if write_rules is not None:
-        say(f"Wrote {len(found.rules)} rules to {write_rules}.")
+        say(f"Wrote {len(kept)} rules to {write_rules}.")
+        if refuted:
+            say(f"{len(refuted)} more rules have exceptions in TABLE, and are comments there.")
 
 
 def _show_inspection(found: Inspection) -> None:
@@ -87,8 +90,8 @@ def _show_inspection(found: Inspection) -> None:
     shared.say_wrapped("", *found.groups)
     if found.rules:
         say(
-            "Rules found in the labels. Pass only true rules to --rules. Of M rows that could",
-            'contradict a rule, N obey it. "At least" is the lower 95% confidence bound.',
+            "Rules found in the labels. Of M rows that could contradict a rule, N obey it.",
+            '"At least": lower 95% confidence bound of N/M. Pass only true rules to --rules.',
             *(f"  {rule}" for rule in found.rules[:RULES]),
         )
     if len(found.rules) > RULES:
@@ -113,8 +116,8 @@ def _show_inspection(found: Inspection) -> None:
     "--estimate-folds",
     type=click.IntRange(0),
     default=5,
-    help="Folds for estimating the quality of a model with --kernel. 0 skips the estimate and "
-    "saves most of the time.",
+    help="Number of folds to estimate the quality of a model with --kernel. 0 skips the estimate, "
+    "which takes most of the time.",
 )
 @click.option("--verbose", is_flag=True, help="Print the hyperparameters of each model.")
 @shared.seed_option
@@ -139,8 +142,7 @@ def fit_command(
     shared.check_outputs({"TABLE": path}, {"--output": output}, force=force)
     with shared.data_problems(), shared.progress() as tell:
         fit = shared.fit_options(options)
-        tell(f"reading {path.name}")
-        table, columns = shared.open_table(path, **options)
+        table, columns = shared.open_table(path, tell, **options)
         columns |= {"missing": options["missing"], "estimate_folds": estimate_folds}
         model = fit_table(table, fit, tell=tell, **columns)
         tell("writing the model")
@@ -194,10 +196,10 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     # With a single label, the ranking of labels within a row is undefined.
     metrics = [(words, f"{v.mean:.3f}", _span(v)) for words, v in means if v.mean == v.mean]
     folds = f"Cross-validation: {estimate.repetitions} folds"
-    new = f"95% interval, {n_rows // max(estimate.repetitions, 1)} new rows"
+    new = f"95% interval for {n_rows // max(estimate.repetitions, 1)} new rows"
     show_grid(("metric", "mean", new), metrics, f"{folds}, {estimate.n_entries} observed entries")
     if prior is not None:
-        say("The metrics are corrected for overlooked positives with the estimated shares.")
+        say("The estimated shares are used to correct the metrics for overlooked positives.")
     if not estimate.labels:
         return
     by_label = []
@@ -245,19 +247,18 @@ def evaluate_command(
 ) -> None:
     """Measure how well hidden labels of TABLE are imputed.
 
-    Each repetition hides observed labels, fits all methods to the other labels, and compares their
-    predictions with the hidden labels. The automatic model (DM2L with --kernel) uses the features
-    and the known labels of a row, as dm2l complete does. It is compared with the same model without
-    the known labels, with ridge on the observed labels, and with ridge that reads missing labels as
-    negative. --wide adds 95% confidence intervals over the repetitions. With --missing-as
-    unlabelled, hidden positives are compared with the other blanks.
+    Each repetition hides some observed labels, fits all methods to the remaining labels, and
+    compares predictions with the hidden labels. The automatic model (or DM2L with --kernel) uses
+    the features and the known labels of a row, as dm2l complete does. This model is compared with
+    the same model without the known labels, with ridge on the observed labels, and with ridge that
+    reads missing labels as negative. --wide adds 95% confidence intervals over the repetitions.
+    With --missing-as unlabelled, positives are hidden and ranked among the other blanks.
 
     Example: dm2l evaluate assays.csv --labels "tox_*" --repetitions 10
     """
     with shared.data_problems(), shared.progress() as tell:
         fit = shared.fit_options(options)
-        tell(f"reading {path.name}")
-        table, columns = shared.open_table(path, **options)
+        table, columns = shared.open_table(path, tell, **options)
         shared.warn(observed_warnings(fit.read(table), fit.with_rules(table).rules))
         found = evaluate_table(table, fit, hide=hide, repetitions=repetitions, tell=tell, **columns)
     if as_json:
@@ -270,11 +271,11 @@ def evaluate_command(
 def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
     entries = "positive entries" if found.unlabelled else "observed label entries"
     hidden = f"{found.n_hidden} {entries} ({found.hide:.0%})"
-    say(f"Repetitions: {found.repetitions}. Each hides {hidden}.")
+    say(f"Repetitions: {found.repetitions}. Each repetition hides {hidden}.")
     if found.unlabelled:
         say(
-            "Other blanks may be overlooked positives. Only metrics that correct for their",
-            "estimated share are shown.",
+            "Other blanks may be overlooked positives, so only metrics that correct for the",
+            "estimated share of positives are shown.",
         )
     spans: list[str] = []
     methods = [name if wide else SHORT.get(name, name) for name in found.methods]
@@ -324,7 +325,7 @@ def _show_evaluation(found: TableEvaluation, *, wide: bool = False) -> None:
 
 
 def _span(value: Interval, lowest: float = 0.0, sign: str = "") -> str:
-    """Format an interval; "-" if it cannot be estimated or covers all possible values."""
+    """Return an interval as text, or "-" if it is undefined or covers all possible values."""
     if not (value.low > lowest or value.high < 1):
         return "-"
     return f"[{value.low:{sign}.3f}, {value.high:{sign}.3f}]"

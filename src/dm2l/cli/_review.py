@@ -27,7 +27,7 @@ _unchosen_option = click.option(
     help="How to read a choice that an annotator did not select: no, or skip (unanswered).",
 )
 _save_option = shared.file_option(
-    "REFITTED", "Write the model to this file after each refit.", "--save-model"
+    "REFITTED", "After each refit, write the model to this file.", "--save-model"
 )
 
 
@@ -36,14 +36,14 @@ _save_option = shared.file_option(
 @shared.table_argument
 @shared.file_option(
     "ANSWERS",
-    "The file for the answers (JSON lines). If it exists, the review is continued.",
+    "The file for the answers (JSON lines). If the file exists, the review is continued.",
     "--answers",
     required=True,
 )
 @shared.file_option(
     "EXPORTED",
-    "The file for TABLE with the answers, in the same format. It is written by the export button "
-    "of the page and at the end.",
+    "The file for TABLE with the answers, in the format of TABLE. It is written when you press the "
+    "export button of the page and when the review ends.",
 )
 @_save_option
 @click.option(
@@ -55,26 +55,26 @@ _save_option = shared.file_option(
     "--check",
     type=click.IntRange(2),
     metavar="N",
-    help="Draw a random sample of N entries that dm2l complete fills, and ask about them. From the "
-    "answers, dm2l complete --verified estimates the error rate.",
+    help="Draw a random sample of N entries that dm2l complete fills, and ask about these entries. "
+    "With the answers, dm2l complete --verified estimates the error rate.",
 )
 @click.option(
     "--max-error-rate",
     callback=shared.share,
     metavar="SHARE",
-    help="With --check: sample the entries that dm2l complete fills with this --max-error-rate.",
+    help="With --check: sample entries that dm2l complete fills with this --max-error-rate.",
 )
 @shared.text_option(
     "--keep",
     metavar="COLUMN",
-    help="A column that identifies rows in the questions. By default, it is detected.",
+    help="A column that identifies rows in the questions. By default, such a column is detected.",
 )
 @click.option("--host", default="127.0.0.1", help="Address of the server, 127.0.0.1 or ::1.")
 @shared.port_option(0)
 @click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 @shared.file_option(
     "ANNOTATED",
-    "Import annotations that Label Studio exported as JSON, instead of opening the page.",
+    "Instead of opening the page, import annotations that Label Studio exported as JSON.",
     "--import",
     "annotated",
     new=False,
@@ -83,13 +83,13 @@ _save_option = shared.file_option(
     "--export",
     "export_to",
     type=click.Choice(["labelstudio"]),
-    help="Write tasks for Label Studio to -o and print their labelling configuration, instead of "
-    "opening the page.",
+    help="Instead of opening the page, write tasks for Label Studio to the file of -o, and print "
+    "their labelling configuration.",
 )
 @shared.file_option(
     "CONFIG",
-    "The labelling configuration of the Label Studio project for --import, if it differs from the "
-    "one that --export printed.",
+    "With --import: the labelling configuration of the Label Studio project, if it differs from "
+    "the configuration that --export printed.",
     "--config",
     new=False,
 )
@@ -109,19 +109,19 @@ def review_command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Answer missing labels of TABLE on a page in the browser.
+    """Answer questions about missing labels of TABLE in a browser.
 
-    The most valuable labels come first. The page shows the row, the probability of yes and the
-    value of an answer; the keys y, n and s answer yes, no and skip. Each answer is saved at once,
-    and the same command continues a review. Only this machine can open the page. Ctrl-C or SIGTERM
-    ends the review.
+    Questions with the most valuable answers come first. The page shows the row, the probability of
+    yes and the value of an answer; the keys y, n and s stand for yes, no and skip. Each answer is
+    saved at once, and the same command continues a review later. The page can be opened only on
+    this machine. Ctrl-C or SIGTERM ends the review.
 
     Example: dm2l review tox.dm2l tox.csv --answers answers.jsonl -o answered.csv
     """
     if given["max_error_rate"] is not None and given["check"] is None:
-        raise click.UsageError("--max-error-rate needs --check. Pass, for example, --check 50.")
+        raise click.UsageError("--max-error-rate requires --check. Pass, for example, --check 50.")
     if export_to and output is None:
-        raise click.UsageError("--export needs an output file. Pass, for example, -o tasks.json.")
+        raise click.UsageError("--export requires -o. Pass, for example, -o tasks.json.")
     try:
         check_host(host)
     except ValueError as error:
@@ -131,7 +131,7 @@ def review_command(
         AnnotationSession if exchange else ReviewSession,
         answers,
         {"--output": output, "--save-model": save_model},
-        {"--import": annotated, "--config": config},
+        others={"--import": annotated, "--config": config},
         tasks=bool(export_to),
         **given,
     )
@@ -166,14 +166,14 @@ def review_command(
         done = done if exchange else {"answers": answers, "output": output, "model": saved}
         shared.echo_json(done, indent=None)
     elif not exchange:
-        say(f"{answers} contains {progress.answered} answers and {progress.skipped} skips.")
+        say(f"{answers}: {progress.answered} questions answered, {progress.skipped} skipped.")
         for what, file in (("table with the answers", output), ("refitted model", saved)):
             if file is not None:
                 say(f"Wrote the {what} to {file}.")
         if progress.sample_decided == progress.sampled > 0:
             made = export_name(session.table)
             line = shared.command_line("complete", "-o", made, "--verified", answers)
-            say(f"To write the answers and the estimated error rate: {line}")
+            say(f"To complete the table with the answers and print the error rate: {line}")
 
 
 def _announce(session: Any, name: str, address: dict[str, Any], as_json: bool) -> None:
@@ -192,27 +192,21 @@ def _open_session(
     kind: type[ReviewSession],
     answers: Path,
     outputs: Mapping[str, Path | None],
-    others: Mapping[str, Path | None] | None = None,
     *,
-    model_path: Path,
-    path: Path,
     force: bool,
     tasks: bool = False,
     top: int | None = None,
     check: int | None = None,
     max_error_rate: float | None = None,
     keep: Sequence[str] = (),
-    **reading: Any,
+    **given: Any,
 ) -> Any:
     """Check all files, and open a session, whose journal the caller must close."""
-    inputs = {"MODEL": model_path, "TABLE": path, **(others or {})}
     written = {option: file for option, file in outputs.items() if file is not None}
-    # An existing journal lists the files that an earlier review wrote; they are checked below.
     made = {"--answers": answers, **written}
-    shared.check_outputs(inputs, made, force=force or answers.exists())
-    with shared.data_problems(), shared.progress() as tell, ExitStack() as stack:
-        tell(f"reading {path.name}")
-        model, table = shared.open_both(model_path, path, **reading)
+    # An existing journal lists the files that an earlier review wrote; they are checked below.
+    given |= {"force": force or answers.exists(), "columns": False}
+    with shared.opened(made, **given) as (model, table, tell), ExitStack() as stack:
         if "--output" in written and not tasks:  # tasks for Label Studio are not a table
             check_form(table, written["--output"])
         tell("ranking missing labels")
@@ -220,10 +214,10 @@ def _open_session(
         for file in written.values():
             if file.exists() and not force and not journal.owns(file):
                 raise click.UsageError(
-                    f"{file} exists and was not written by this review. Pass --force to "
-                    f"overwrite it now and whenever {journal.path} is continued."
+                    f"{file} exists and was not written by this review. Pass --force to overwrite "
+                    f"it now and whenever the review in {journal.path} is continued."
                 )
-        missing, save_model = reading["missing"], written.get("--save-model")
+        missing, save_model = given["missing"], written.get("--save-model")
         options = {"top": top, "missing": missing, "keep": keep, "save_model": save_model}
         session = kind(model, table, journal, **options)
         if check is not None:
@@ -246,8 +240,8 @@ def _open_session(
 )
 @shared.file_option(
     "TOKEN",
-    "The file with the token that Label Studio must send. The file is created if it does not "
-    "exist. The default is ANSWERS.token.",
+    "The file with the token that Label Studio must send. If the file does not exist, it is "
+    "created. The default is ANSWERS.token.",
     "--token-file",
 )
 @_save_option
@@ -278,10 +272,10 @@ def backend_command(
 ) -> None:
     """Serve MODEL to Label Studio for annotating rows of TABLE.
 
-    Write the tasks with dm2l review --export labelstudio, and connect the project to the address
-    that is printed (Settings, Model). The server annotates choices and taxonomies, saves each
-    annotation at once, and refits the model in the background. The same command continues the
-    annotation. Ctrl-C ends it.
+    Export the tasks with dm2l review --export labelstudio. In the settings of the Label Studio
+    project, under Model, enter the address that dm2l backend prints. The server predicts choices
+    and taxonomies, saves each annotation at once, and refits the model in the background. Ctrl-C
+    stops the server, and the same command starts it again with all annotations.
 
     Example: dm2l backend assays.dm2l assays.csv --answers answers.jsonl
     """

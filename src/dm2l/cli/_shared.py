@@ -51,7 +51,7 @@ _PAIR = np.eye(2, dtype=bool)  # positive entries, one per row
 
 
 def unquoted(text: str) -> str:
-    """Remove the single quotes of ``'value'``, which the Windows command prompt keeps."""
+    """Remove single quotes around a text, which the Windows command prompt keeps."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
 
 
@@ -72,20 +72,20 @@ keep_option = text_option(
 def file_option(
     metavar: str, help: str, *names: str, required: bool = False, new: bool = True
 ) -> Command:
-    """Make an option for a file; without ``names``, the option is ``-o``."""
+    """Return an option for a file, which is ``-o`` unless other ``names`` are given."""
     kind = click.Path(dir_okay=False, path_type=Path) if new else FILE
     names = names or ("-o", "--output")
     return click.option(*names, required=required, type=kind, metavar=metavar, help=help)
 
 
 def port_option(default: int) -> Command:
-    """Make the option ``--port`` of a command that runs a server."""
+    """Return the option ``--port`` of a command that runs a server."""
     numbers, help = click.IntRange(0, 65535), "Port of the server. 0 chooses a free port."
     return click.option("--port", type=numbers, default=default, help=help)
 
 
 def effort_option(default: str) -> Command:
-    """Make the option ``--effort`` of a command that fits a model."""
+    """Return the option ``--effort`` of a command that fits a model."""
     return click.option(
         "--effort",
         type=click.Choice(["quick", "normal", "best"]),
@@ -120,14 +120,14 @@ def _kinds(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, st
         name, equals, kind = value.rpartition("=")
         if not equals or kind not in KINDS:
             raise click.BadParameter(
-                f"{value!r} is not COLUMN=KIND with one of the kinds {', '.join(KINDS)}."
+                f"{value!r} must be COLUMN=KIND, where KIND is one of {', '.join(KINDS)}."
             )
         found[name] = kind
     return found
 
 
 def _positive(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, list[str]]:
-    """Group positive values by label; "*" stands for all labels."""
+    """Group the values of ``--positive`` by label; "*" stands for all labels."""
     found: dict[str, list[str]] = {}
     for text in values:
         label, _, value = text.rpartition("=")
@@ -136,7 +136,7 @@ def _positive(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str,
 
 
 def _by_label(_context: Any, _option: Any, values: tuple[str, ...]) -> dict[str, str]:
-    """Return values by label; "*" stands for all labels."""
+    """Split each ``LABEL=VALUE`` into a label and its value; "*" stands for all labels."""
     return {label or "*": text for label, _, text in (value.rpartition("=") for value in values)}
 
 
@@ -160,7 +160,7 @@ def _check_decimal(value: str | None) -> None:
 rules_option = file_option(
     "RULES",
     'Rules that the labels obey, one per line, such as "flu => fever" or "not both: flu, cold". '
-    "A model stores the rules of its fit.",
+    "dm2l fit stores the rules in the model.",
     "--rules",
     new=False,
 )
@@ -174,14 +174,14 @@ reading_options = _options(
     click.option(
         "--separator",
         callback=_checked(check_separator),
-        help="Character that separates the columns of a text file; \\t is a tab. By default it is "
-        "detected.",
+        help="Character that separates the columns of a text file; \\t is a tab. By default, the "
+        "character is detected.",
     ),
     click.option(
         "--decimal",
         callback=_checked(_check_decimal),
-        help="Decimal point of numbers in text. By default it is a point, or a comma if columns "
-        "are separated by semicolons and numbers have commas.",
+        help="Decimal point of numbers in text. The default is a comma if columns are separated by "
+        "semicolons and numbers contain commas; otherwise, it is a point.",
     ),
     click.option(
         "--encoding",
@@ -205,11 +205,11 @@ search_options = _options(
         "--kernel",
         type=click.Choice(KERNELS),
         default="auto",
-        help="Fit one DM2L model with this kernel; tanimoto is for bits and molecules. auto "
-        "combines linear, kernel and tree models.",
+        help="Fit a single DM2L model with this kernel; tanimoto is for binary features and "
+        "molecules. auto fits linear, kernel and tree models, and combines their predictions.",
     ),
     click.option(
-        "--lambda-d", type=click.FloatRange(0), help="Weight of the nuclear norms of DM2L."
+        "--lambda-d", type=click.FloatRange(0), help="Weight of the nuclear-norm terms of DM2L."
     ),
     click.option("--alpha", type=click.FloatRange(0), help="Ridge penalty of DM2L."),
     click.option(
@@ -219,14 +219,14 @@ search_options = _options(
         help="Scorer that the hyperparameter search of DM2L maximizes: a name from "
         "dm2l.model_selection.get_scorer_names(). The default is "
         f"{usual_scoring(_PAIR, ~_PAIR)}, or {usual_scoring(_PAIR[:, :1], ~_PAIR[:, :1])} if "
-        "rows have on average fewer than one positive or fewer than one negative.",
+        "rows have, on average, fewer than one positive or fewer than one negative label.",
     ),
     click.option(
         "--folds",
         "cv",
         type=click.IntRange(2),
         default=5,
-        help="Folds for hyperparameter search and calibration; 3 by default with --effort quick.",
+        help="Number of folds for search and calibration; the default with --effort quick is 3.",
     ),
     missing_as_option,
     click.option(
@@ -252,7 +252,7 @@ scores_options = _options(
         "--id",
         "row_id",
         metavar="COLUMN",
-        help="Column that identifies rows in TABLE and SCORES; the default is the order of rows.",
+        help="Column that identifies rows in TABLE and SCORES. By default, rows match by order.",
     ),
 )
 
@@ -264,7 +264,7 @@ model_options = _options(
     click.option(
         "--safe-csv",
         is_flag=True,
-        help="Write ' before text that a spreadsheet would run as a formula (=, +, -, @).",
+        help="Put ' before text that begins with =, +, - or @ and may be run as a formula.",
     ),
     session_options,
 )
@@ -282,22 +282,22 @@ label_options = _options(
         "--positive",
         metavar="[LABEL=]VALUE",
         callback=_positive,
-        help="Value of a positive entry, if it is not 1, yes, true, active, positive or +. LABEL "
-        "is a name or pattern: --positive dx_flea=seen. Without LABEL, the value is for all "
-        "labels: --positive 2. The model stores the value.",
+        help="Value of positive entries, if it is not 1, yes, true, active, positive or +. LABEL "
+        "is a name or pattern, as in --positive dx_flea=seen. Without LABEL, as in --positive 2, "
+        "the value applies to all labels. The model stores the value.",
     ),
     text_option(
         "--cutoff",
         "cutoffs",
         metavar='"LABEL>=X"',
-        help="Threshold of numeric labels, by name or pattern, with >=, >, <= or <: "
+        help="Name or pattern of numeric labels, followed by >=, >, <= or < and a threshold. "
         '"fold_*>=2" reads values of at least 2 as positive. The model stores the threshold.',
     ),
     text_option(
         "--values",
         metavar="LABEL[=LOW<HIGH]",
-        help="A label column in which each value becomes a label. Columns with 3 to 50 values need "
-        'no option. "pain=low<mid<high" declares an order. The model stores the values.',
+        help="A label column in which each value becomes a label. Columns with 3 to 50 values do "
+        'not need this option. "pain=low<mid<high" declares an order. The model stores the values.',
     ),
     text_option(
         "--split",
@@ -311,20 +311,20 @@ label_options = _options(
         "kinds",
         metavar="COLUMN=KIND",
         callback=_kinds,
-        help='Kind of a column or of a pattern of columns such as "fp_*". By default it is '
-        f"detected. Possible kinds: {', '.join(KINDS)}.",
+        help='Kind of a column, or of all columns that match a pattern such as "fp_*". By default, '
+        f"kinds are detected. Possible kinds: {', '.join(KINDS)}.",
     ),
     text_option(
         "--drop",
         metavar="COLUMN",
-        help="A column, or a pattern of columns, to remove from the features and labels.",
+        help="Name or pattern of columns to leave out of the features and labels.",
     ),
     json_option,
 )
 
 
 def fit_options(options: dict[str, Any]) -> FitOptions:
-    """Return the fit options of a command, and remove them from the other options."""
+    """Return the options of a fit, and remove these from the ``options`` of a command."""
     options["random_state"] = options.pop("seed")
     if options["rules"] is not None:
         options["rules"] = LabelRules.read(options["rules"])
@@ -333,15 +333,18 @@ def fit_options(options: dict[str, Any]) -> FitOptions:
     if click.get_current_context().get_parameter_source("effort") is TYPED and not found.automatic:
         which = "--kernel, --lambda-d, --alpha or --scoring"
         which = "--missing-as unlabelled" if found.unlabelled else which
-        warn([f"--effort is ignored because one DM2L model is fitted with {which}"])
+        warn([f"--effort is ignored because {which} fits a single DM2L model"])
     return found
 
 
-def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Table, dict[str, Any]]:
+def open_table(
+    path: Path, tell: Callable[[str], None], labels: tuple[str, ...], **options: Any
+) -> tuple[Table, dict[str, Any]]:
     """Read a table with labels, and return it with the options of its feature columns."""
+    tell(f"reading {path.name}")
     if not labels and suffix_of(path) not in MATRIX_FORMATS:
         raise click.UsageError(
-            f"The label columns of {path.name} are unknown. Pass them, for example with "
+            f"The label columns of {path.name} are unknown. Pass their names, for example with "
             '--labels "tox_*" or --labels fever,cough.'
         )
     names = {"kinds", "drop", "groups", "missing_as"} & options.keys()
@@ -357,47 +360,43 @@ def open_table(path: Path, labels: tuple[str, ...], **options: Any) -> tuple[Tab
     return table, columns
 
 
-def open_both(
-    model_path: Path, path: Path, *, labels: bool = True, rules: Path | None = None, **reading: Any
-) -> tuple[TableModel, Table]:
-    """Load a model and read a table for it; ``rules`` replace the rules of the model."""
-    if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
-        raise click.UsageError(
-            "The arguments are swapped. MODEL comes before TABLE: dm2l "
-            f"{click.get_current_context().info_name} {path.name} {model_path.name}."
-        )
-    model = load_bundle(model_path)
-    if rules is not None:
-        model.set_rules(LabelRules.read(rules))
-    table = read_for(model, path, labels=labels, **reading)
-    if labels:
-        warn(observed_warnings(table, model.classifier.rules))
-    return model, table
-
-
 @contextmanager
 def opened(
     outputs: Mapping[str, Path | None],
     model_path: Path,
     path: Path,
     *,
+    others: Mapping[str, Path | None] | None = None,
     force: bool,
     columns: bool = True,
+    labels: bool = True,
+    rules: Path | None = None,
     **reading: Any,
 ) -> Iterator[tuple[TableModel, Table, Callable[[str], None]]]:
-    """Check the outputs, and yield a model, a table for it and a progress function."""
-    check_outputs({"MODEL": model_path, "TABLE": path}, outputs, force=force)
+    """Check all files, and yield the model (with ``rules``), a table and a progress function."""
+    check_outputs({"MODEL": model_path, "TABLE": path, **(others or {})}, outputs, force=force)
     with data_problems(), progress() as tell:
         for output in filter(None, outputs.values() if columns else ()):
             check_suffix(output)
+        if suffix_of(model_path) in _TABLES and suffix_of(path) not in _TABLES:
+            raise click.UsageError(
+                "The arguments are swapped. MODEL comes before TABLE: dm2l "
+                f"{click.get_current_context().info_name} {path.name} {model_path.name}."
+            )
         tell(f"reading {path.name}")
-        yield *open_both(model_path, path, **reading), tell
+        model = load_bundle(model_path)
+        if rules is not None:
+            model.set_rules(LabelRules.read(rules))
+        table = read_for(model, path, labels=labels, **reading)
+        if labels:
+            warn(observed_warnings(table, model.classifier.rules))
+        yield model, table, tell
 
 
 def check_outputs(
     inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None], *, force: bool
 ) -> None:
-    """Reject outputs that exist, that would replace an input, or whose folder does not exist."""
+    """Reject output files that exist, that are also inputs, or whose folder does not exist."""
     seen = {name: path for name, path in inputs.items() if path is not None}
     for name, path in outputs.items():
         if path is None:
@@ -416,14 +415,14 @@ def check_outputs(
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    """Return whether two paths lead to the same file, also through links or if case is ignored."""
+    """Return whether two paths lead to the same file if links are followed and case is ignored."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
 
 
 def command_line(command: str, *more: object) -> str:
-    """Return another command line with the model, table and reading options of this command."""
+    """Return the line of another command, with the files and reading options of this command."""
     same = "model_path path scores row_id missing separator decimal encoding rules max_error_rate"
     context, words = click.get_current_context(), ["dm2l", command]
     for option in context.command.params:
@@ -435,14 +434,14 @@ def command_line(command: str, *more: object) -> str:
 
 
 def count_labels(model: TableModel) -> str:
-    """Return the number of labels, and of label columns if some have several values, as text."""
+    """Return a text such as "12 labels", or "12 labels in 4 label columns"."""
     n_labels, n = len(model.label_names), len(label_columns(model))
     columns = f" in {n} label column{'s' * (n > 1)}" if n < n_labels else ""
     return f"{n_labels} label{'s' * (n_labels > 1)}{columns}"
 
 
 def one_line(message: object) -> str:
-    """Return a message in one line, without the names of Python arguments."""
+    """Return a message on a single line, without the names of Python arguments."""
     return _IN_PYTHON.sub("", str(message).replace("\n", " "))
 
 
@@ -454,7 +453,7 @@ def say(*lines: str, err: bool = False) -> None:
 def show_grid(
     headings: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", *, left: int = 1
 ) -> None:
-    """Print a table whose first ``left`` columns are left-aligned; no cell is broken or cut."""
+    """Print a table whose first ``left`` columns are left-aligned, without wrapping any cell."""
     cells = [[printable(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     lines = ["", title] if title else []
@@ -472,7 +471,7 @@ def echo_json(result: Any, *, indent: int | None = 1) -> None:
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """Wrap a text to lines of ``width`` characters, without breaks in words or no-break spaces."""
+    """Wrap a text to ``width`` characters, but never within a word or at a no-break space."""
     whole: Any = {"break_long_words": False, "break_on_hyphens": False}
     found = textwrap.wrap(line, width, subsequent_indent=" " * 4, **whole)
     return [part.replace("\xa0", " ") for part in found]
@@ -485,7 +484,7 @@ def fitted(line: str, stream: Any) -> list[str]:
 
 
 def say_wrapped(*lines: str, err: bool = False) -> None:
-    """Print lines; on a terminal, they are wrapped to its width."""
+    """Print lines, wrapped to the width of the terminal if the output is a terminal."""
     for line in lines:
         say(*fitted(line, sys.stderr if err else sys.stdout), err=err)
 
@@ -497,7 +496,7 @@ def warn(lines: Iterable[str]) -> None:
 
 @contextmanager
 def data_problems() -> Iterator[None]:
-    """Print warnings, and exit with code 1 on errors in the data and 2 on wrong arguments."""
+    """Print warnings; exit with code 1 on errors in the data, and with 2 on wrong arguments."""
     with warnings.catch_warnings(record=True) as caught:
         for category in (ConstantLabelWarning, ConvergenceWarning):
             warnings.simplefilter("always", category)
@@ -517,10 +516,10 @@ _COUNT = re.compile(r"(.*?)[:,]? *\b(?:\w+ )?(\d+) of (\d+)\b(.*)")
 
 
 class TimeLeft(ProgressColumn):
-    """Remaining time of the whole fit if it is known, or else of a stage that counts its steps."""
+    """Remaining time of the whole fit or, if that is unknown, of the current stage."""
 
     def render(self, task: Any) -> Text:
-        """Return the remaining time as text; empty if it is unknown or the stage is completed."""
+        """Return the remaining time, or no text if the time is unknown or the stage has ended."""
         left, done = task.fields["left"], task.completed
         if task.finished or not (left or done):
             return Text()
@@ -542,7 +541,7 @@ def progress(console: Any = None) -> Iterator[Callable[[str], None]]:
     current, task = "", bars.add_task("starting", total=None, left=None)
 
     def tell(line: str) -> None:
-        """Show a progress line; "2 of 5" in the line sets the progress bar of its stage."""
+        """Show a line about progress; "2 of 5" in the line moves the progress bar."""
         nonlocal current, task
         text = printable(getattr(line, "step", line))
         stage, share = text.partition(": ")[0], None

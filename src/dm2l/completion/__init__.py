@@ -1,8 +1,8 @@
 """Completion: probabilities, imputed labels and label errors from the scores of any model.
 
-Differences ``t - f`` between signs and scores are modelled as Gaussian residuals. Their covariance
-between labels is estimated from known entries. Conditioning on the other known labels of a row
-gives the mean and the variance of every entry.
+Differences ``t - f`` between signs and scores are modelled as Gaussian residuals. The covariance of
+residuals is estimated from known entries. Conditioning on the other known labels of a row gives the
+mean and the variance of every entry.
 """
 
 from dm2l.completion._errors import CompletionSummary, ErrorRateBound, LabelErrors

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import blake2b
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from dm2l._utils.arrays import Index, asarray_like, is_non_numpy, namespace, take_rows, to_numpy
 from dm2l._utils.inputs import check_choice
 from dm2l.completion._correlation import LabelCorrelation
-from dm2l.completion._covariance import LabelCovariance
+from dm2l.completion._covariance import FOLDS, LabelCovariance
 from dm2l.completion._errors import (
     THRESHOLD_RULES,
     Calibrator,
@@ -39,9 +39,7 @@ from dm2l.labels._matrix import (
     parse_new_rows,
 )
 from dm2l.labels._parsing import read_values
-
-if TYPE_CHECKING:  # imported when it is needed
-    from dm2l.labels._rules import LabelRules
+from dm2l.labels._rules import LabelRules
 
 # Number of values hashed at a time, so that intermediate results stay in the processor's cache.
 _BLOCK = 2**18
@@ -98,7 +96,7 @@ class TrainingRows:
 def overfits(
     X: Any, T: Signs, scores: Floats, own_scores: Callable[[Any], Any], order: Index | None = None
 ) -> tuple[Signs, Floats, Floats] | None:
-    """Return signs, held-out and model scores of sampled rows if the model overfits, or None."""
+    """Return signs, held-out and model scores of sampled rows; None unless the model overfits."""
     scored = (T != 0) & np.isfinite(scores)
     few = np.arange(len(T)) if order is None else order
     few = few[scored[few].any(axis=1)][:FEW]
@@ -177,16 +175,8 @@ def check_threshold(threshold: Any) -> None:
         )
 
 
-def check_rules(rules: Any) -> None:
-    """Raise a TypeError unless ``rules`` is None or LabelRules."""
-    from dm2l.labels._rules import LabelRules
-
-    if not isinstance(rules, LabelRules):
-        raise TypeError(f"rules must be None or LabelRules, got {rules!r}.")
-
-
 class _Fitted:
-    """A field that may be set to a function, whose result replaces it at the first use."""
+    """A field that may hold a function; the first use replaces the function by its result."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.place = f"_{name}"
@@ -232,7 +222,7 @@ class LabelCompleter:
         rules: LabelRules | None = None,
         calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit the completer to held-out ``scores``; if they are None, there is no correlation."""
+        """Fit the completer to held-out ``scores``; None means no label correlation."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -311,7 +301,7 @@ class LabelCompleter:
         max_error_rate: Any = None,
         open_: Mask | bool = True,
     ) -> Imputation:
-        """Impute labels from features and known labels; where ``open_`` is false, from features."""
+        """Impute labels from features and, where ``open_`` is true, from known labels."""
         logic: Any = None if self.rules is None else self.rules._logic
         closed, against = (T, np.zeros(len(T), bool)) if logic is None else logic.propagate(T)
         missing, implied = (closed == 0) & open_, (closed != 0) & (T == 0)
@@ -347,7 +337,7 @@ class LabelCompleter:
     def _impute(
         self, X: Any, T: Signs, open_: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
-        """Impute labels without rules; where ``open_`` is false, only from features."""
+        """Impute labels without rules, from features and, where ``open_`` is true, known labels."""
         learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
@@ -369,7 +359,13 @@ class LabelCompleter:
         return Imputation(np.where(learnt, mean, scores), p, positive, open_, NO_BOUND)
 
     def find_label_errors(
-        self, T: Signs, scores: Floats, *, refit: bool, together: Sequence[list[int]] = ()
+        self,
+        T: Signs,
+        scores: Floats,
+        *,
+        refit: bool,
+        together: Sequence[list[int]] = (),
+        folds: int = FOLDS,  # of models for the rates of errors, which do not change the ranking
     ) -> LabelErrors:
         """Find suspected label errors; labels in ``together`` are predicted from features only."""
         given, scored = T, np.isfinite(scores)
@@ -377,13 +373,18 @@ class LabelCompleter:
         correlation = self.correlation or LabelCorrelation.fit(T, scores)
         # Suspected errors are not used as evidence about the other labels of their row.
         others = np.where(suspects(T, correlation.predict(T, scores)[1]), 0, T)
+        fit = partial(LabelCorrelation.fit, calibrated=correlation.combiner.calibrated)
         if refit:
-            calibrated = correlation.combiner.calibrated
-            correlation = LabelCorrelation.fit(others, scores, calibrated=calibrated)
+            correlation = fit(others, scores)
         p = correlation.predict(others, scores)[1]
+        held_out, place = p.copy(), np.random.default_rng(0).permutation(len(T))
+        for k in range(folds if refit else 0):
+            here = place % folds == k
+            model = fit(others[~here], scores[~here])
+            held_out[here] = model.predict(others[here], scores[here])[1]
         for labels in together:
-            p[:, labels] = self.probabilities(scores)[:, labels]
-        found = LabelErrors.of(T, p)
+            p[:, labels] = held_out[:, labels] = self.probabilities(scores)[:, labels]
+        found = LabelErrors.of(T, p, held_out)
         return found if self.rules is None else found._given(self.rules._logic.conflicts(given))
 
 
@@ -412,16 +413,16 @@ class CompletionMixin:
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : array-like or data frame of shape (n_samples, n_labels)
-            Labels with missing entries. All of them may be missing.
+            Labels with missing entries. All entries may be missing.
         label_mask : array-like of bool, default=None
             False for entries that count as missing.
         method : {"predict", "predict_proba", "decision_function"}, default="predict"
             Whether to fill in decisions, probabilities or scores. Observed entries are 0/1 with
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
-            Maximum of the expected error rate among labels filled with yes, and among labels filled
-            with no; a pair sets two rates. As many labels as possible are filled. Labels with at
-            least 500 predictions have their own bounds, and others share a bound. Requires
+            Maximum expected error rate of the labels filled with yes, and of the labels filled with
+            no; a pair sets both maxima. As many labels as possible are filled. Labels with at least
+            500 predictions have their own bounds, and all other labels share a bound. Requires
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
@@ -480,9 +481,9 @@ class CompletionMixin:
     def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that contradict the features and the other labels of their row.
 
-        Training rows are scored by models of ``cv`` folds, because the model itself was fitted to
-        the errors. With ``coupling=None``, all rows are. With ``missing_as="unlabelled"``, the
-        result contains unlabelled entries that are probably positive.
+        Models of ``cv`` folds score the training rows, because the model was fitted to their
+        errors. With ``coupling=None``, these models score all rows. If entries are unlabelled
+        (``missing_as``), the result contains them, the most probable positive first.
 
         Parameters
         ----------
@@ -515,7 +516,7 @@ class CompletionMixin:
         """Read the labels of new rows, which must have the columns of the training labels."""
         if self._labels.kind != "multilabel":
             what = f"{method} needs a label matrix, but the model was fitted to a 1-D y."
-            raise ValueError(f"{what} Fit it to y.reshape(-1, 1).")
+            raise ValueError(f"{what} Fit the model to y.reshape(-1, 1).")
         marks = {"missing_label": self.missing_label, "missing_as": self.missing_as}
         n_features = getattr(self, "n_features_in_", None)
         return parse_new_rows(X, y, self._labels, n_features, label_mask=label_mask, **marks)

@@ -12,16 +12,7 @@ from scipy.special import expit, log_expit, logit
 
 from dm2l._utils.arrays import Index
 from dm2l._utils.logistic import LogisticProblem
-from dm2l.completion._covariance import (
-    FOLDS,
-    WORK,
-    FactorCovariance,
-    LabelCovariance,
-    conditional_moments,
-    out_of_fold_moments,
-    quick_covariance,
-    row_blocks,
-)
+from dm2l.completion import _covariance
 from dm2l.completion._errors import ErrorRateBound, best_thresholds
 from dm2l.labels._entries import Floats, Mask, Signs
 from dm2l.labels._matrix import constant_scores
@@ -49,13 +40,16 @@ STEPS, EXACT = 60, 1e-4
 # With more labels, their signs are not used, because weights of all pairs would exceed memory.
 MAX_LABELS = 2000
 SCORES = 4  # number of weights of the scores, including the intercept
+# Limit of the standardized 1 / s. The standard deviation s of a label almost without errors is
+# nearly constant, but differs between the folds and all rows by much more than between rows.
+FAR = 5.0
 
 
 @dataclass(frozen=True)
 class LabelCorrelation:
     """Covariance of the residuals of all labels, with probabilities and error rates based on it."""
 
-    covariance: LabelCovariance
+    covariance: _covariance.LabelCovariance
     combiner: Combiner
     error_rates: ErrorRateBound
     threshold: float | None  # cutoffs of conditional means; None bases decisions on probabilities
@@ -88,20 +82,20 @@ class LabelCorrelation:
         rarer = np.minimum((T > 0).sum(axis=0), (T < 0).sum(axis=0))
         cutoffs = np.where(rarer < ENOUGH, np.nan, 0.5)
         cutoffs[rarer == 0] = np.inf
-        covariance, combiner = quick_covariance(T, F), Combiner()
+        covariance, combiner = _covariance.quick_covariance(T, F), Combiner()
         combiner.calibrated = calibrated
-        most = int(np.clip(WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))
+        most = int(np.clip(_covariance.WORK / T.shape[1] ** 3, FEWEST_ROWS, MOST_ROWS))
         if len(T) > max(1.5 * most, PLENTY * T.shape[1]):
             first, second = slice(0, most), slice(most, 2 * most)
-            moments = conditional_moments(covariance, T[first], F[first])
+            moments = _covariance.conditional_moments(covariance, T[first], F[first])
             combiner.fit(T[first], F[first], *moments)
             T, F, free = T[second], F[second], free[second]
-            mean, variance = conditional_moments(covariance, T, F)
+            mean, variance = _covariance.conditional_moments(covariance, T, F)
             eta, alone = combiner.margins(T, F, mean, variance), combiner.alone(T, F)
         else:
-            folds = np.arange(len(T)) % FOLDS
-            mean, variance = out_of_fold_moments(T, F, folds)
-            few = slice(0, FOLDS * most // (FOLDS - 1))
+            folds = np.arange(len(T)) % _covariance.FOLDS
+            mean, variance = _covariance.out_of_fold_moments(T, F, folds)
+            few = slice(0, _covariance.FOLDS * most // (_covariance.FOLDS - 1))
             T, F, mean, variance, free = T[few], F[few], mean[few], variance[few], free[few]
             eta, alone = combiner.cross_fit(T, F, mean, variance, folds=folds[few])
         p = combiner.combine(T, eta, alone)
@@ -117,12 +111,12 @@ class LabelCorrelation:
 
     def predict(self, T: NDArray[Any], F: Floats) -> tuple[Floats, Floats]:
         """Return mean and probability of every entry, given the *other* known labels of its row."""
-        mean, variance = conditional_moments(self.covariance, T, F)
+        mean, variance = _covariance.conditional_moments(self.covariance, T, F)
         p, apart = self.combiner.predict(T, F, mean, variance), np.isinf(self.cutoffs)
         return mean, np.where(apart, expit(self.combiner.alone(T, F)), p) if apart.any() else p
 
     def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
-        """Return a copy with ``added`` estimated from held-out scores ``F`` and scores ``own``."""
+        """Return a copy with ``added`` estimated from held-out scores ``F`` and model scores."""
         # The model was fitted to these rows and to more rows than the models of the folds. At
         # missing entries, its scores therefore contain part of the shift by known labels. This
         # part is the slope of score differences on shifts, and needs no labels.
@@ -167,7 +161,7 @@ class Combiner:
         self.labels = labels
 
     def fit(self, T: Signs, *inputs: Floats) -> Self:
-        """Fit to known entries."""
+        """Fit the weights to known entries."""
         self._scale(T, *inputs)
         self._learn(T, *inputs)
         if self.labels and not self.calibrated:
@@ -175,7 +169,7 @@ class Combiner:
         return self
 
     def cross_fit(self, T: Signs, *inputs: Floats, folds: Index) -> tuple[Floats, Floats]:
-        """Return out-of-fold log-odds with and without labels; the model keeps the mean weights."""
+        """Return out-of-fold log-odds with and without labels; store the mean weights of folds."""
         self._scale(T, *inputs)
         eta, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):
@@ -207,7 +201,7 @@ class Combiner:
         return self.final(eta, alone)
 
     def final(self, eta: Floats, alone: Floats) -> Floats:
-        """Return probabilities from log-odds with labels and log-odds with only the features."""
+        """Return probabilities from log-odds that use labels, and log-odds that do not."""
         if self.final_ is None:
             return np.asarray(expit(eta))
         parts = zip(self.final_, _parts(eta, alone), strict=True)
@@ -291,7 +285,9 @@ class Combiner:
 
     def _standardized(self, *inputs: Floats) -> Floats:
         scores = self._scores(*inputs)
-        return (scores - self.centre_[:, None]) * self.scale_[:, None]
+        Z = (scores - self.centre_[:, None]) * self.scale_[:, None]
+        Z[2] = np.clip(Z[2], -FAR, FAR)
+        return Z
 
 
 class _WithSigns(LogisticProblem):
@@ -357,7 +353,7 @@ def row_gains(
     # Errors at *other* labels in ``moved`` are counted (docs/research/imputing.md); known labels
     # give 0.
     gains, moving = np.zeros(T.shape), np.broadcast_to(moved, T.shape[1])
-    mean = conditional_moments(correlation.covariance, T, F)[0]
+    mean = _covariance.conditional_moments(correlation.covariance, T, F)[0]
     others = correlation.combiner.weights_[:, SCORES:].T  # weights of signs
     signs = T @ others if others.size else np.zeros(T.shape)
     alone = correlation.combiner.alone(T, F)
@@ -365,7 +361,7 @@ def row_gains(
     count = np.minimum((T == 0).sum(axis=1), MOST_MISSING)
     order = np.argsort(count, kind="stable")
     order = order[count[order] > 1]
-    for block in row_blocks(len(order), 8.0 * 24 * MOST_MISSING**2):
+    for block in _covariance.row_blocks(len(order), 8.0 * 24 * MOST_MISSING**2):
         rows = order[block]
         width = count[rows[-1]]
         # Missing entries of each row, the most uncertain first, and then known ones.
@@ -381,9 +377,9 @@ def row_gains(
     return gains
 
 
-def _joint(covariance: LabelCovariance, known: Mask, at: Index) -> Floats:
+def _joint(covariance: _covariance.LabelCovariance, known: Mask, at: Index) -> Floats:
     """Return the covariance (b, w, w) of some labels of each row, given its known labels."""
-    if isinstance(covariance, FactorCovariance):
+    if isinstance(covariance, _covariance.FactorCovariance):
         L, psi = covariance.L, covariance.psi
         r = L.shape[1]
         _, P = covariance.posterior(np.zeros(known.shape), known.astype(np.float64))
@@ -410,8 +406,9 @@ def _moved(combiner: Combiner, at: Index, V: Floats, parts: list[Floats], answer
     middle, f = combiner.middle_[at][:, :, None], f[:, :, None]
     scores = combiner.inputs(f, means, inverse, middle)
     for a, z in enumerate(scores):
-        slope = combiner.weights_[at, a + 1] * combiner.scale_[a][at]
-        eta = eta + slope[:, :, None] * (z - combiner.centre_[a][at][:, :, None])
+        z = (z - combiner.centre_[a][at][:, :, None]) * combiner.scale_[a][at][:, :, None]
+        z = np.clip(z, -FAR, FAR) if a == 2 else z
+        eta = eta + combiner.weights_[at, a + 1][:, :, None] * z
     if combiner.with_labels_:
         eta = eta + answer * combiner.weights_[at[:, :, None], SCORES + at[:, None, :]]
     return combiner.final(eta, alone[:, :, None])
@@ -452,7 +449,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return for each row the error at a revealed entry, and its expected and observed gain."""
+    """Reveal an entry of each row; return its error probability, expected and observed gain."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

@@ -102,7 +102,7 @@ class DenseCovariance:
 
 @dataclass(frozen=True)
 class FactorCovariance:
-    """Covariance ``L L' + diag(psi)`` of low rank ``r``; a row takes |O| r^2 + r^3 operations."""
+    """Covariance ``L L' + diag(psi)`` with ``L`` (c, r); a row costs |O| r^2 + r^3 operations."""
 
     L: Floats
     psi: Floats
@@ -155,7 +155,7 @@ def conditional_moments(covariance: LabelCovariance, T: Any, F: Floats) -> Pair:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows for which blocks of the covariance or precision matrix are inverted in one call."""
+    """Batch of rows whose blocks of the covariance or precision matrix are inverted together."""
 
     rows: Index
     known: bool  # whether blocks contain the known labels, not the missing labels
@@ -170,7 +170,7 @@ class Batch:
         return np.where(both, found, np.eye(self.index.shape[1]))
 
     def gather(self, values: Floats) -> Floats:
-        """Select from (b, c) the entries (b, k) of each row's labels; zero where padded."""
+        """Select from (b, c) values the entries (b, k) of each row's labels; padding is 0."""
         found = np.take_along_axis(values, self.index[self.pattern], axis=1)
         return np.where(self.valid[self.pattern], found, 0.0)
 
@@ -256,7 +256,7 @@ def _variances(E: Floats, known: Mask) -> Floats:
 
 
 def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats:
-    """Return a positive definite covariance from pairwise moments, shrunk against noise."""
+    """Return a positive definite covariance, estimated from shrunk pairwise moments."""
     known, squares = mask.astype(np.float64), E * E
     times = np.maximum(known.T @ known, 1.0)
     S = (E.T @ E) / times
@@ -276,7 +276,7 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
 def em_dense(
     E: Floats, mask: Mask, start: DenseCovariance, *, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[DenseCovariance, list[float]]:
-    """Return a covariance by EM with an inverse Wishart prior, and the objective's history."""
+    """Fit a covariance by EM with an inverse Wishart prior; also return all objectives."""
     # The completed residuals and the covariances of missing entries follow from the gradient.
     n, history = max(len(mask), 1), []
     nu, enough = PRIOR * n, tol * int(mask.sum())
@@ -296,7 +296,7 @@ def em_dense(
 def em_factor(
     E: Floats, mask: Mask, rank: int, *, ridge: float = RIDGE, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[FactorCovariance, list[float]]:
-    """Return low-rank factors by EM, and the history of the objective."""
+    """Return a low-rank covariance fitted by EM, and the objective after each round."""
     n, c = E.shape
     known, d = mask.astype(np.float64), _variances(E, mask)
     seen, squares = np.sum(known, axis=0), np.sum(E * E, axis=0)
@@ -326,7 +326,7 @@ def em_factor(
 
 
 def _first_factors(E: Floats, mask: Mask, d: Floats, rank: int) -> FactorCovariance:
-    """Return initial factors: singular vectors of residuals, scaled by the observed shares."""
+    """Return initial factors: singular vectors of residuals, divided by the observed rates."""
     scale, n = np.sqrt(d), max(len(mask), 1)
     rate = np.maximum(mask.mean(axis=0), 1.0 / n)
     _, values, vectors = randomized_svd(E / scale, rank, n_iter=4, random_state=0)

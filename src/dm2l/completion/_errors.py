@@ -29,7 +29,7 @@ class Calibrator:
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
     ) -> Self:
-        """Fit a map for each label; with ``flat``, labels without a map get their observed rate."""
+        """Fit a map for each label; if ``flat``, labels without a map get their observed rate."""
         weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
         curves = [
@@ -53,7 +53,7 @@ class Calibrator:
     def _fit_label(
         self, scores: Floats, positive: Mask, weights: Floats
     ) -> tuple[Floats, Floats] | None:
-        """Return slope and offset of a label's map, or its knots; None if the fit fails."""
+        """Return the slope and offset or the knots of a label's map; None if the fit fails."""
         n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
         if not n_positive or not n_negative:
             return None
@@ -78,7 +78,7 @@ class Calibrator:
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> Floats:
-        """Return probabilities from maps or observed rates, or by :func:`plain_probability`."""
+        """Return probabilities from maps, observed rates or :func:`plain_probability`."""
         result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
         if self.method == "sigmoid":
             labels = self.fitted_labels
@@ -104,7 +104,7 @@ FEWEST_POSITIVES = 5
 def best_f1_thresholds(
     scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Return the threshold of each label with the best F1 on held-out scores, or 0."""
+    """Return each label's threshold with the best F1 on held-out scores, or 0 for rare labels."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -133,7 +133,7 @@ CUTS = 200  # number of candidates for a threshold shared by all labels
 
 
 def best_thresholds(rule: str, scores: Floats, T: Signs, weights: Floats | None = None) -> Floats:
-    """Return the best thresholds for a rule; rules for rows use one threshold for all labels."""
+    """Return the best thresholds for a rule; row-wise rules share one threshold for all labels."""
     if rule == "f1":
         return best_f1_thresholds(scores, T, weights)
     known = (T != 0) & np.isfinite(scores)
@@ -161,6 +161,8 @@ SEEN = 1.1
 ENOUGH = 500  # minimum number of predictions for a bound of a single label
 # Candidates for the share of wrong labels, and number of confidence bins.
 SHARES, BINS = np.geomspace(0.001, 0.3, 20), 200
+# Rate of natural contradictions at every prediction, relative to their mean rate at most.
+NATURAL = 0.5
 # Share of entries that are called most confident, and the probability of an error from which an
 # observed label is a suspected error.
 CONFIDENT, SUSPECT = 0.2, 0.5
@@ -173,12 +175,12 @@ class CompletionSummary:
     Parameters
     ----------
     n_yes, n_no : int
-        Numbers of missing labels that the model filled with yes, and with no.
+        How many missing labels the model filled with yes, and how many it filled with no.
     n_left : int
         Number of missing labels that were not filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
         Expected error rates of all filled labels, of labels filled with yes, and of labels filled
-        with no, including implied labels. NaN if there are none, or without ``max_error_rate``.
+        with no, including implied labels. NaN if no label was filled or no bound was set.
     n_implied : int
         Number of missing labels that follow from known labels by the ``rules`` of the estimator.
     """
@@ -211,22 +213,22 @@ class CompletionSummary:
 
 @dataclass(frozen=True)
 class ErrorRateBound:
-    r"""Selection of entries to fill with a bounded error rate, by conformal selection.
+    r"""Conformal selection of the missing entries to fill, with a bounded error rate.
 
     All known entries are predicted as if they were missing. The error rates of positive and of
-    negative predictions are bounded separately. A label with at least 500 predictions of one sign
-    is a group of its own; the other labels are pooled in one group. Let n be the number of
-    predictions of a group, and :math:`w_j` the number of wrong predictions that are at least as
-    confident as the prediction of the missing entry j. The p-value of entry j is
+    negative predictions are bounded separately. For each sign, a label with at least 500
+    predictions is a separate group, and all other labels form one group. Let n be the number of
+    predictions of known entries in a group, and :math:`w_j` how many of them are wrong and at least
+    as confident as the prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 
-    and the procedure of Benjamini and Hochberg at level a selects the entries to fill. If known and
-    missing entries are exchangeable (given the row, missingness does not depend on the label), the
-    expected error rate is at most a even without the root and the factor (Jin and Candes, 2023).
-    The root and the factor correct for covariance and calibration curves, which were fitted to the
-    known entries (docs/research/imputing.md). The entries of a pooled label must also meet the
-    bound by themselves, with the numerator :math:`1.1 w_j`.
+    and the procedure of Benjamini and Hochberg at level a selects the entries to fill. Known and
+    missing entries must be exchangeable: given the row, missingness does not depend on the label.
+    Without the root and the factor 1.1, the expected error rate is then at most a (Jin and Candes,
+    2023). The root and the factor are added because covariance and calibration curves were fitted
+    to the known entries (docs/research/imputing.md). Each pooled label must also meet the bound on
+    its own, with the numerator :math:`1.1 w_j`.
 
     Parameters
     ----------
@@ -262,7 +264,7 @@ class ErrorRateBound:
 
     @classmethod
     def fit(cls, confidence: Floats, positive: Mask, T: NDArray[Any]) -> Self:
-        """Fit to predictions for known entries with signs ``T``; all arrays have shape (n, c)."""
+        """Fit a bound to predictions of known entries with signs ``T``; all have shape (n, c)."""
         known, wrong = T != 0, (T > 0) != positive
         sides = [known & ~positive, known & positive]
         size = max(int((side & wrong).sum()) for side in sides)
@@ -282,10 +284,10 @@ class ErrorRateBound:
         max_error_rate: float | tuple[float, float],
         right: Mask | bool = False,
     ) -> tuple[Mask, Floats]:
-        """Return the entries to fill, and the expected numbers of errors among no and among yes.
+        """Return the entries to fill, and the expected numbers of errors among filled no and yes.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair sets separate bounds.
-        Predictions of other entries that are known to be ``right`` also count as filled.
+        Correct predictions of other entries (``right``) also count as filled.
         """
         yes, no = np.broadcast_to(max_error_rate, 2).tolist()
         lowest, errors = self._bounds(confidence, positive, missing, (no, yes), right)
@@ -295,7 +297,7 @@ class ErrorRateBound:
     def _bounds(
         self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
-        """Return the lowest rate that fills each entry (inf if known), and errors at ``levels``."""
+        """Return the lowest bound that fills each entry (inf if known), and expected errors."""
         right = np.broadcast_to(right, missing.shape)
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
@@ -323,7 +325,7 @@ class ErrorRateBound:
         return lowest, errors
 
     def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
-        """Yield each group's labels, predictions and errors, and whether the group is a pool."""
+        """Yield labels, number of predictions and errors of groups; True marks pooled labels."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
             yield labels, int(self.n[side]), confidence, False
@@ -352,15 +354,19 @@ def check_max_error_rate(value: Any) -> tuple[float, float]:
 class LabelErrors:
     r"""Observed entries, sorted by the probability that their label is wrong.
 
-    Observed labels rarely contradict confident predictions, but at least at the rate e of
-    wrong labels. Labels with the margin :math:`m = |\log p / (1 - p)|` of the predicted probability
-    p contradict the prediction at the rate
+    Even confident predictions are contradicted at the rate e at which observed labels are wrong. If
+    the predicted probability p has the margin :math:`m = |\log p / (1 - p)|`, observed labels
+    contradict the prediction at the rate
 
     .. math:: k = e + (1 - 2e) u, \qquad u = 1 / (1 + \exp(a + b m)),
 
-    where u is the rate of unexpected labels that are correct. For each e from 0.001 to 0.3, with
-    equal prior probabilities, a and b maximize the likelihood. A label that contradicts its
-    prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior of e.
+    where u is the rate at which correct labels contradict predictions. The prior of e is uniform
+    from 0.001 to 0.3. For each e, a and b maximize a penalized likelihood. A label that contradicts
+    its prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior.
+
+    Contradictions at the rate e may also be correct labels that are noisy by nature, which no
+    estimate can tell from wrong labels. With the mean rate c of contradictions, ``lowest`` assumes
+    that correct labels contradict every prediction at the rate :math:`(c - e) / 2`.
 
     Parameters
     ----------
@@ -376,6 +382,8 @@ class LabelErrors:
         Whether the prediction, or a rule, contradicts each label; None for unlabelled entries.
     deviation : ndarray of float or None
         Standard deviation of ``probability`` over the posterior of e.
+    lowest : ndarray of float or None
+        Probability that the label is wrong if correct labels are noisy by nature.
 
     Examples
     --------
@@ -394,21 +402,27 @@ class LabelErrors:
     false_alarms: NDArray[np.float64]
     contradicted: NDArray[np.bool_] | None = None
     deviation: NDArray[np.float64] | None = None
+    lowest: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
 
     @classmethod
-    def of(cls, T: NDArray[Any], p: NDArray[Any]) -> Self:
-        """Find label errors in ``T``; each probability must not depend on its own entry."""
+    def of(cls, T: NDArray[Any], p: NDArray[Any], held_out: NDArray[Any] | None = None) -> Self:
+        """Find label errors in ``T``; each probability must not depend on its own entry.
+
+        Entries are ranked by ``p``. If the model of ``p`` was fitted to the entries, the rates of
+        errors are estimated from the probabilities ``held_out`` of models of other rows.
+        """
         row, label = np.nonzero(T)
         observed = T[row, label] > 0
-        p = p[row, label]
-        against = np.where(observed, 1 - p, p)
-        contradicts, margin = against > 0.5, np.abs(logit(np.clip(p, 1e-9, 1 - 1e-9)))
-        probability, deviation = _mistaken(margin, contradicts)
-        order = np.lexsort((-against, -probability))
-        return cls._sorted(order, row, label, observed, probability, contradicts, deviation)
+        both = (values[row, label] for values in (p, p if held_out is None else held_out))
+        against, unseen = (np.where(observed, 1 - values, values) for values in both)
+        order, place = (np.argsort(-values, kind="stable") for values in (against, unseen))
+        probability, deviation, lowest = np.empty((3, len(row)))
+        probability[order], deviation[order], lowest[order] = _mistaken(unseen[place])
+        columns = row, label, observed, probability, against > 0.5, deviation, lowest
+        return cls._sorted(np.lexsort((-against, -probability)), *columns)
 
     @classmethod
     def _sorted(cls, order: NDArray[np.intp], *columns: NDArray[Any]) -> Self:
@@ -417,17 +431,19 @@ class LabelErrors:
         return cls(row, label, observed, probability, false_alarms, *others)
 
     def _given(self, conflicts: Iterable[tuple[int, Index]]) -> Self:
-        """Return label errors, given conflicts (row, labels) with at least one error each."""
-        p, order = self.probability.copy(), np.argsort(self.row, kind="stable")
-        rows = self.row[order]
+        """Return label errors, given that each conflict (row, labels) has at least one error."""
+        order = np.argsort(self.row, kind="stable")
+        rows, ranges = self.row[order], np.stack([self.probability, np.asarray(self.lowest)])
         for row, labels in conflicts:
             at = order[slice(*np.searchsorted(rows, [row, row + 1]))]
             at = at[np.isin(self.label[at], labels)]
-            p[at] = np.minimum(p[at] / max(1 - float(np.prod(1 - p[at])), 1e-300), 1.0)
-        order = np.argsort(-p, kind="stable")
+            some = 1 - np.prod(1 - ranges[:, at], axis=1, keepdims=True)
+            ranges[:, at] = np.minimum(ranges[:, at] / np.maximum(some, 1e-300), 1.0)
+        p, lowest = ranges
         contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
-        parts = self.row, self.label, self.observed, p, contradicted, np.asarray(self.deviation)
-        return self._sorted(order, *parts)
+        parts = p, contradicted, np.asarray(self.deviation), lowest
+        order = np.argsort(-p, kind="stable")
+        return self._sorted(order, self.row, self.label, self.observed, *parts)
 
 
 def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
@@ -443,10 +459,11 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
     return np.asarray((T != 0) & (likely > SUSPECT))
 
 
-def _mistaken(margin: Floats, contradicts: Mask) -> tuple[Floats, Floats]:
-    """Return posterior means and deviations of the probabilities that labels are wrong."""
+def _mistaken(against: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return means and standard deviations of error probabilities, and their lowest means."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 
+    contradicts, margin = against > 0.5, np.abs(logit(np.clip(against, 1e-9, 1 - 1e-9)))
     parts = np.array_split(np.argsort(margin), min(BINS, max(len(margin), 1)))
     n = np.array([len(part) for part in parts])
     x = np.array([contradicts[part].sum() for part in parts])
@@ -468,4 +485,6 @@ def _mistaken(margin: Floats, contradicts: Mask) -> tuple[Floats, Floats]:
     # Shares are spaced geometrically, so a uniform prior needs weights in proportion to them.
     weights = SHARES * np.exp(min(losses) - np.array(losses))
     mean = np.average(found, axis=0, weights=weights)
-    return mean, np.sqrt(np.average((found - mean) ** 2, axis=0, weights=weights))
+    natural = NATURAL * (x.sum() / max(n.sum(), 1) - SHARES) / SHARES
+    lowest = np.clip(1 - natural, 0.0, 1.0) * weights / weights.sum() @ np.array(found)
+    return mean, np.sqrt(np.average((found - mean) ** 2, axis=0, weights=weights)), lowest

@@ -82,7 +82,7 @@ def fitted_leverages(
 
 
 def without_own_row(targets: NDArray[Any], F: Floats, h: Floats) -> Floats:
-    """Return leave-one-out scores, which have the residuals ``e / (1 - h)``."""
+    """Return leave-one-out scores, whose residuals are ``e / (1 - h)``."""
     return np.asarray(targets - (targets - F) / (1.0 - np.minimum(h, MOST)))
 
 
@@ -147,7 +147,7 @@ def out_of_fold_scores(
 def learn_jointly(
     problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: EntryWeights | None = None
 ) -> tuple[Any, Floats, Preconditioner]:
-    """Return a solution without norms, its leave-one-out scores and its factor, by EM."""
+    """Impute targets and fit ridge by EM; return weights, leave-one-out scores and factor."""
     # The E-step imputes missing entries by conditional means. The M-step is ridge with complete
     # targets, so that all labels share one factor. The problem keeps these targets, but its nuclear
     # norms keep the groups of observed positives.

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from hashlib import blake2b, sha256
 from importlib.resources import files
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from sklearn.utils import Bunch, check_array, check_random_state
 
 from dm2l import simulate
 from dm2l._utils.arrays import factorize
-from dm2l._utils.inputs import check_choice, check_numbers
+from dm2l._utils.inputs import check_choice, check_counts, check_numbers
 from dm2l.io import read_arff, read_mat, read_npz
 from dm2l.io._columns import label_targets
 
@@ -88,7 +87,7 @@ def duplicate_groups(X: Any) -> NDArray[np.intp]:
 def count_shared(X_train: Any, X_test: Any) -> int:
     """Count the test rows that have an exact copy among the training rows.
 
-    Rows are compared as in :func:`duplicate_groups`. Each of several equal test rows is counted.
+    Rows are compared as in :func:`duplicate_groups`. Equal test rows are counted separately.
 
     Examples
     --------
@@ -156,7 +155,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
         The name of the file without its suffix, such as ``"Arts"``. The file is an ``.npz``
         archive, an ARFF file (with its ``.xml``) or a MATLAB file.
     verify : bool, default=False
-        Whether to compare the content with the hash in the catalogue.
+        Whether to check that the content has the hash that the catalogue gives.
 
     Examples
     --------
@@ -172,7 +171,7 @@ def load_dataset(name: str, *, verify: bool = False) -> Bunch:
     [[1, 0], [0, 1]]
     """
     if not name or any(part in name for part in ("/", "\\", "..", "\0")):
-        raise ValueError(f"name must be a name such as 'Arts', not a path; got {name!r}.")
+        raise ValueError(f"name must be a data set's name like 'Arts', not a path; got {name!r}.")
     card = catalogue().get(name)
     if verify and card is None:
         raise ValueError(
@@ -230,7 +229,7 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even" and "prime".
 
     The 1797 images have 19 labels: the digit, attributes of the digit, and two labels that depend
-    on the writer. "heavy ink" is a mean grey value above the median, and "leans right" is a
+    on the writer. "heavy ink" means a mean grey value above the median, and "leans right" a
     positive mixed central moment of the ink. A digit implies its attributes, but no attribute
     implies the digit. DM2L represents such one-way co-occurrence by its local low-rank structure.
 
@@ -336,11 +335,9 @@ def make_missing_multilabel(
     >>> bool((truth[:, 4] >= truth[:, 0]).all())  # label 0 implies label 4
     True
     """
-    sizes = {"n_samples": n_samples, "n_features": n_features, "n_labels": n_labels}
-    for name, value in (sizes | {"n_implications": n_implications}).items():
-        least = {"n_labels": 2, "n_implications": 0}.get(name, 1)
-        if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    check_counts(n_samples=n_samples, n_features=n_features)
+    check_counts(least=2, n_labels=n_labels)
+    check_counts(least=0, n_implications=n_implications)
     most = (n_labels // 2) * (n_labels - n_labels // 2)
     if n_implications > most:
         what = f"n_implications must be at most {most} for {n_labels} labels,"

@@ -25,7 +25,7 @@ from dm2l.labels._parsing import SparseLabelMatrix
 
 
 class TopK(NamedTuple):
-    """Labels with the highest scores of each row, in the form that metrics at ``k`` accept."""
+    """The labels with the highest scores in each row, as metrics at ``k`` accept them."""
 
     indices: NDArray[np.intp]
     scores: NDArray[np.float64]
@@ -81,15 +81,15 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
     absent_weight : float, default=1.0
         Weight of an unlabelled entry, above 0 and at most 1.
     propensities : array-like of shape (n_labels,), default=None
-        Probabilities that positives are labelled, for "unlabelled" only. The default is estimated
-        by :func:`dm2l.metrics.propensities`.
+        For ``missing_as="unlabelled"``, the probability that a positive of each label is labelled.
+        The default is estimated by :func:`dm2l.metrics.propensities`.
     min_rows : int, default=2
         Minimum number of observed positives that a label needs for a local norm.
     discriminant, fit_intercept : bool, default=True
         Whether to use the global norm, and whether to use the unpenalized intercept ``b``.
     max_memory : float, default=2e9
-        Maximum number of bytes that a fit uses in addition to ``X`` and ``Y``, or a prediction in
-        addition to its result. A fit that needs more raises an error before it starts.
+        Maximum memory in bytes of a fit, in addition to ``X`` and ``Y``, and of a prediction, in
+        addition to its result. A fit that needs more memory raises an error before it starts.
 
     Attributes
     ----------
@@ -148,8 +148,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         check_counts(rank=self.rank, min_rows=self.min_rows, max_iter=self.max_iter)
         if self.absent_weight > 1:
             raise ValueError(f"absent_weight must be at most 1, got {self.absent_weight!r}.")
-        if self.missing_as is not None:
-            check_choice("missing_as", self.missing_as, "missing", "negative", "unlabelled")
+        check_choice("missing_as", self.missing_as, None, "missing", "negative", "unlabelled")
 
     def fit(
         self,
@@ -172,7 +171,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         label_mask : array-like or sparse matrix of bool of the shape of ``y``, default=None
             True where the label may be used. A sparse mask stays sparse.
         sample_weight : array-like of shape (n_samples,), default=None
-            Nonnegative weights of rows. A weight of 2 repeats the row. See :doc:`/guide/weights`.
+            Nonnegative weights of rows. A row of weight 2 counts twice. See :doc:`/guide/weights`.
         label_weight : None
             Not supported, because it would be a dense array of all entries.
         """
@@ -306,7 +305,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
 
         The method works as in :class:`dm2l.DM2LClassifier`, but ``max_error_rate`` and
         ``return_summary`` are not supported. Unlabelled entries count as missing. For a sparse
-        ``Y``, "predict" returns a sparse array of all observed and predicted positives.
+        ``Y``, ``method="predict"`` returns a sparse array of all observed and predicted positives.
         """
         check_is_fitted(self)
         if max_error_rate is not None or return_summary:

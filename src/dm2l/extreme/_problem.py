@@ -59,7 +59,7 @@ class SharedRows:
     def gather(
         cls, positives: Any, rank: int, min_rows: int = 2, *, size: int = STACK, rows: Any = None
     ) -> Self:
-        """Return the groups of a boolean sparse matrix, in stacks of at most ``size`` numbers."""
+        """Return the group of rows of each label, in stacks of at most ``size`` numbers."""
         positives = positives.tocsc()
         counts = np.diff(positives.indptr)
         sizes = counts if rows is None else positives.T @ rows
@@ -321,7 +321,7 @@ def block_length(max_memory: float, width: int, most: int) -> int:
 
 
 def check_memory(rank: int, max_memory: float, **sizes: Any) -> None:
-    """Raise an error with the largest possible rank if a fit needs too much memory."""
+    """Raise an error that names the largest possible rank if a fit needs too much memory."""
     limit = (1 - SHARE) * max_memory
     needed = bytes_needed(rank=rank, **sizes)
     if needed <= limit:

@@ -1,4 +1,4 @@
-"""Read the ARFF files of Mulan and MEKA, with dense or sparse rows, line by line."""
+"""Line-by-line reader of the ARFF files of Mulan and MEKA, which have dense or sparse rows."""
 
 import re
 from array import array
@@ -22,15 +22,7 @@ from dm2l._utils.files import (
     translate_errors,
     unpacked_name,
 )
-from dm2l.io._columns import (
-    as_number,
-    choose_labels,
-    label_targets,
-    make_bunch,
-    match_columns,
-    parse_boolean,
-    split_columns,
-)
+from dm2l.io import _columns
 from dm2l.io._table import check_encoding
 
 _VALUE_BYTES = 50  # bytes of memory per value, including its copies
@@ -72,7 +64,7 @@ def read_arff(
         The ARFF file, which may be compressed as in :func:`read_csv`.
     labels : int, str or list of str, default=None
         The label attributes, as in :func:`read_csv`. If None, they are taken from ``xml``, from
-        MEKA's option ``-C k`` in the relation, or from the ``.xml`` file of the same name.
+        MEKA's option ``-C k`` of ``@relation``, or from the ``.xml`` file of the same name.
     xml : str or Path, default=None
         Mulan's XML list of labels. Files with a DOCTYPE are rejected.
     drop, encoding
@@ -83,7 +75,7 @@ def read_arff(
     Returns
     -------
     Bunch
-        The keys of :func:`read_csv` and ``relation``; ``data`` is CSR if the rows are sparse.
+        The same keys as in :func:`read_csv`, and ``relation``; ``data`` is CSR if a row is sparse.
         Labels have the order of ``labels`` if it lists names, otherwise the order of the file.
 
     Examples
@@ -114,7 +106,7 @@ def read_arff(
         relation, attributes = _read_header(lines, path)
         names = [name for name, _ in attributes]
         chosen = [] if features_only else _label_positions(relation, names, labels, xml, path)
-        kept = split_columns(names, chosen, drop, str(path))
+        kept = _columns.split_columns(names, chosen, drop, str(path))
         codings: dict[int, _Coding] = {}
         start, is_label = 0, set(chosen)
         for j in sorted((*chosen, *kept)):
@@ -131,9 +123,9 @@ def read_arff(
     data = sp.csr_array(matrix[:, columns])
     data.eliminate_zeros()
     data.sort_indices()
-    return make_bunch(
+    return _columns.make_bunch(
         data if sparse else data.toarray(),
-        label_targets(matrix[:, slots].toarray(), label_names, str(path)),
+        _columns.label_targets(matrix[:, slots].toarray(), label_names, str(path)),
         target_names=label_names,
         feature_names=[name for coding in features for name in coding.names],
         relation=relation,
@@ -141,7 +133,7 @@ def read_arff(
 
 
 def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, list[_Attribute]]:
-    """Return the relation and the attributes, and advance ``lines`` to the first row."""
+    """Return the relation and all attributes; ``lines`` then continues at the first data row."""
     relation, attributes = "", []
     for number, line in lines:
         text = line.strip()
@@ -161,18 +153,18 @@ def _read_header(lines: Iterable[tuple[int, str]], path: Path) -> tuple[str, lis
                 raise ValueError(f"expected {known}, found {text[:40]!r}")
         except ValueError as error:
             raise DataFileError(path, str(error), place=f"line {number}") from None
-    raise DataFileError(path, "it has no @data line. It is incomplete, or not an ARFF file")
+    raise DataFileError(path, "the file has no @data line. It is incomplete, or not an ARFF file")
 
 
 def _attribute(text: str) -> _Attribute:
     words = list(_tokens(text))
     if len(words) < 2:
-        raise ValueError(f"an attribute needs a name and a type, found {text.strip()!r}")
+        raise ValueError(f"an @attribute line needs a name and a type, found {text.strip()!r}")
     (name, _), (kind, quoted), *rest = words
     if kind != "{" or quoted:
         return name, kind.lower()
     if not rest or rest[-1] != ("}", False):
-        raise ValueError(f"the values of attribute {name!r} are not closed by '}}'")
+        raise ValueError(f"the list of values of attribute {name!r} has no closing '}}'")
     values = tuple(word for word, quoted in rest[:-1] if quoted or word != ",")
     if not values:
         raise ValueError(f"attribute {name!r} declares no values")
@@ -183,46 +175,46 @@ def _label_positions(
     relation: str, names: list[str], labels: Any, xml: str | Path | None, path: Path
 ) -> list[int]:
     if labels is not None and xml is not None:
-        raise ValueError("labels= and xml= cannot be combined; pass only one of them.")
+        raise ValueError("labels= and xml= cannot be combined. Pass only one of them.")
     if labels is not None:
-        return choose_labels(names, labels, str(path))
+        return _columns.choose_labels(names, labels, str(path))
     if xml is None:
         size, option = len(names), _MEKA.search(relation)
         if option is not None:  # the first k attributes, or the last -k
             count = int(option[1])
             if not 1 <= abs(count) < size:
-                reason = f"-C {count} in the relation is too large for {size} attributes"
+                reason = f"the option -C {count} is too large for a file with {size} attributes"
                 raise DataFileError(path, reason)
             return list(range(count) if count > 0 else range(size + count, size))
         xml = unpacked_name(path).with_suffix(".xml")
         if not xml.exists():
-            where = f"its relation has no -C, and {xml.name} does not exist"
-            hint = "Pass xml=, or labels= with the names or the number of the label attributes."
-            reason = f"its label attributes are unknown: {where}"
+            where = f"the line @relation has no option -C, and {xml.name} does not exist"
+            hint = "Pass the XML file as xml=, or the names or number of labels as labels=."
+            reason = f"the label attributes are unknown: {where}"
             raise DataFileError(path, reason, hint=hint)
     listed = _read_label_names(xml)
     declared = set(names)
     unknown = [name for name in listed if name not in declared]
     if unknown:
-        reason = f"it lists {len(unknown)} label(s) that {path} does not declare: {unknown[:5]}"
+        reason = f"the file lists {len(unknown)} label(s) not declared in {path}: {unknown[:5]}"
         raise DataFileError(xml, reason)
-    return sorted(match_columns(names, listed, str(path)))
+    return sorted(_columns.match_columns(names, listed, str(path)))
 
 
 def _read_label_names(path: str | Path) -> list[str]:
-    """Return the names of all labels in a Mulan XML file, also of nested labels, in file order."""
+    """Return the names of all labels in a Mulan XML file, including nested ones, in file order."""
     names: list[str] = []
     parser = expat.ParserCreate(namespace_separator=" ")
 
     def refuse(*_: Any) -> NoReturn:
-        reason = "DOCTYPE and ENTITY declarations are not allowed, as they can be unsafe"
+        reason = "the file has a DOCTYPE declaration, which can be unsafe. Remove the declaration"
         raise DataFileError(path, reason)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if tag.rpartition(" ")[2] == "label":
             if "name" not in attributes:
                 place = f"line {parser.CurrentLineNumber}"
-                raise DataFileError(path, "a <label> has no attribute name=", place=place)
+                raise DataFileError(path, "a <label> element has no name=", place=place)
             names.append(attributes["name"])
 
     parser.StartDoctypeDeclHandler = refuse
@@ -231,13 +223,13 @@ def _read_label_names(path: str | Path) -> list[str]:
     with translate_errors(path, "well-formed XML", expat.ExpatError), Path(path).open("rb") as file:
         parser.ParseFile(file)
     if not names:
-        raise DataFileError(path, 'it has no labels. Add elements <label name="...">')
+        raise DataFileError(path, 'the file lists no labels. Add elements <label name="...">')
     return names
 
 
 @dataclass(frozen=True)
 class _Coding:
-    """Columns that encode an attribute; ``start`` is the number of the first column."""
+    """Numeric columns that encode one attribute; ``start`` is the index of the first column."""
 
     start: int
     names: tuple[str, ...]
@@ -248,7 +240,7 @@ class _Coding:
         if text == "?" and not quoted:
             return [(self.start + k, np.nan) for k in range(len(self.names))]
         if self.codes is None:
-            value = as_number(text)
+            value = _columns.as_number(text)
             if value is None or "_" in text:  # float() would accept 1_000
                 raise ValueError(f"attribute {self.names[0]!r} must be numeric, found {text!r}")
             return ((self.start, value),)
@@ -265,10 +257,10 @@ def _coding(
         return _Coding(start, (name,), None)
     if isinstance(values, str):
         reason = f"attribute {name!r} has type {values}, but must be numeric or nominal"
-        raise DataFileError(path, reason, hint=f"Leave it out with drop=[{name!r}].")
+        raise DataFileError(path, reason, hint=f"To ignore it, pass drop=[{name!r}].")
     names: tuple[str, ...] = (name,)
     if is_label:
-        words = {value: parse_boolean(value) for value in values}
+        words = {value: _columns.parse_boolean(value) for value in values}
         numbers = set(words.values())
         if not numbers <= {0.0, 1.0} and not numbers <= {-1.0, 1.0}:
             pairs = "0/1, -1/1, no/yes, false/true, inactive/active or negative/positive"
@@ -290,7 +282,7 @@ def _coding(
 def _rows(
     lines: Iterator[tuple[int, str]], codings: dict[int, _Coding], size: int, path: Path
 ) -> tuple[sp.csr_array, bool]:
-    """Return all rows as a CSR matrix of encoded columns, and whether any row was sparse."""
+    """Return the encoded rows as a CSR matrix, and whether a row is in the sparse format."""
     values, indices, indptr = array("d"), array("i"), array("q", [0])
     # A sparse row omits the first declared value of an attribute even if the value is coded as 1.
     implied = {j: c.omitted for j, c in codings.items() if c.omitted[1]}
@@ -319,7 +311,7 @@ def _rows(
         indices.extend(column for column, _ in entries)
         values.extend(value for _, value in entries)
         if len(values) > most:
-            reason = "it does not fit into memory"
+            reason = "the file does not fit into memory"
             raise DataFileError(path, reason, place=f"line {number}", hint=MEMORY_HINT)
         indptr.append(len(values))
     if len(indptr) == 1:
@@ -330,7 +322,7 @@ def _rows(
 
 
 def _tokens(line: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word and punctuation mark before a comment, and whether it was quoted."""
+    """Yield each token of a line up to a comment, and whether the token is in quotes."""
     position, line = 0, line.rstrip()
     while position < len(line):
         found = _TOKEN.match(line, position)
@@ -370,13 +362,13 @@ def _sparse_cells(text: str, size: int) -> list[tuple[int, str, bool]]:
     else:
         words = list(_tokens(text))
         if words.count(("}", False)) != 1 or words[-1] != ("}", False):
-            raise ValueError("a sparse row must be one {...}, without a row weight")
+            raise ValueError("a sparse row must end at its only '}'; row weights are not supported")
         words = [(word, quoted) for word, quoted in words[1:-1] if quoted or word != ","]
     if len(words) % 2:
-        raise ValueError("a sparse row must list pairs INDEX VALUE")
+        raise ValueError("the last index of a sparse row has no value. Write INDEX VALUE pairs")
     cells = []
     for (index, _), (word, quoted) in zip(words[::2], words[1::2], strict=True):
         if not index.isdecimal() or int(index) >= size:
-            raise ValueError(f"index {index!r} is not in the range 0 to {size - 1}")
+            raise ValueError(f"attribute index {index!r} is not in the range 0 to {size - 1}")
         cells.append((int(index), word, quoted))
     return cells

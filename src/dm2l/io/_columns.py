@@ -20,7 +20,7 @@ PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
 
 class ColumnRequestError(ValueError):
-    """Error for requested columns that do not exist, or for requests that contradict each other."""
+    """Error for a request for columns that do not exist, or for contradictory requests."""
 
 
 class LabelNames(tuple[str, ...]):
@@ -28,7 +28,7 @@ class LabelNames(tuple[str, ...]):
 
 
 def match_columns(names: Sequence[str], asked: str | Iterable[Any], where: str) -> list[int]:
-    """Return the positions of the columns that names, glob patterns or prefixes select."""
+    """Return the positions of the columns that match names, glob patterns or prefixes."""
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         places.setdefault(name, []).append(j)
@@ -61,7 +61,7 @@ def matches_pattern(name: str, pattern: str) -> bool:
 
 
 def added_columns(names: Iterable[str]) -> set[str]:
-    """Return the columns that dm2l added: probability columns with a look or score column."""
+    """Return the columns that dm2l has added: X__probability with X__look or X__score."""
     known = set(names)
     found: set[str] = set()
     for name in known:
@@ -99,8 +99,8 @@ def choose_labels(names: Sequence[str], labels: Any, where: str) -> list[int]:
     missing = [name for name in exact if name not in names]
     if missing:
         listed = ", ".join(map(repr, missing))
-        reason = f"{len(missing)} of the {len(labels)} labels of the model are missing: {listed}"
-        hint = "Add the columns; blank cells are missing labels."
+        reason = f"the file lacks {len(missing)} of the {len(labels)} labels of the model: {listed}"
+        hint = "Add these columns, and leave the cells of unknown labels blank."
         raise DataFileError(where, reason, hint=hint)
     found: dict[int, None] = {}
     # Patterns for labels do not select columns that an earlier `complete` has added.
@@ -148,8 +148,8 @@ def split_columns(
     dropped = set(match_columns(names, drop, where))
     both = dropped.intersection(labels)
     if both:
-        name = names[min(both)]
-        raise ColumnRequestError(f"{where}: {name!r} is a label. Remove it from drop= or labels=.")
+        reason = f"{names[min(both)]!r} is a label, but dropped. Remove it from drop= or labels=."
+        raise ColumnRequestError(f"{where}: {reason}")
     taken, added = dropped.union(labels), added_columns(names)
     features = [j for j, name in enumerate(names) if j not in taken and name not in added]
     if not features:
@@ -196,12 +196,12 @@ def is_unchecked(text: str) -> bool:
 
 
 def parse_mark_or_boolean(text: str) -> float | None:
-    """Return the label in a cell as 1, 0, -1, NaN or None, with check marks as positive labels."""
+    """Return the label in a cell like ``parse_boolean``, but with check marks as positives."""
     return 1.0 if is_check_mark(text) else parse_boolean(text)
 
 
 class MissingMarkers:
-    """Values that mark missing labels; case, spaces and the format of numbers are ignored."""
+    """Values that mark missing labels; comparisons ignore case, spaces and number formats."""
 
     def __init__(self, marks: Iterable[Any] = (), *, usual: bool = True) -> None:
         listed = [str(mark).strip() for mark in marks]
@@ -216,7 +216,7 @@ class MissingMarkers:
 
 
 def commonest_pair(yes: Counter[Any], no: Counter[Any]) -> tuple[Any, Any] | None:
-    """Return the most frequent texts for yes and no in a column; None if it has neither."""
+    """Return a column's most frequent texts for yes and no; None if the column has neither."""
     if not yes and not no:
         return None
     positive, negative = (side.most_common(1)[0][0] if side else None for side in (yes, no))
@@ -244,14 +244,14 @@ def _other(cell: Any, side: int) -> Any:
 
 
 def as_list(marks: Any) -> list[Any]:
-    """Return values as a list; a single value becomes a list of one, and None an empty list."""
+    """Return values as a list; a single value becomes [value], and None an empty list."""
     if marks is None:
         return []
     return list(marks) if np.iterable(marks) and not isinstance(marks, str) else [marks]
 
 
 def are_codes(texts: Iterable[str]) -> bool:
-    """Return whether texts are numerals with leading zeros, such as postcodes and keys."""
+    """Return whether texts are numerals with leading zeros, such as postcodes."""
     found = [text.strip() for text in texts]
     zeros = sum(len(text) > 1 and text.startswith("0") for text in found)
     if not zeros or not all(map(str.isdecimal, found)):
@@ -261,7 +261,7 @@ def are_codes(texts: Iterable[str]) -> bool:
 
 
 def with_point(text: str, decimal: str) -> str:
-    """Replace the decimal sign of a number by a point."""
+    """Return the text of a number, in which a point replaces the character ``decimal``."""
     # With a decimal comma, 1.500 may mean fifteen hundred, so text with a point is not a number.
     return text if decimal == "." else text.replace(".", "x").replace(decimal, ".")
 
@@ -284,18 +284,18 @@ BOUND = re.compile(rf"(?P<side>>=|<=|>|<)?\s*(?P<value>{_NUMBER})")
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Condition under which a number is a positive label: a sign such as ``>=``, and a value."""
+    """Condition for a positive label: a comparison operator such as ``>=``, and a number."""
 
     side: str
     value: str
 
     @property
     def words(self) -> tuple[str, str]:
-        """Texts for a positive and a negative label without a known number, such as >=2 and <2."""
+        """Texts for a positive and a negative label of unknown number, such as >=2 and <2."""
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
-        """Return the label of a cell, 1 or 0; None for a text or a bound that allows 1 and 0."""
+        """Return a cell's label, 1 or 0; None if the cell is text, or a bound that allows both."""
         cell = BOUND.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
             return None
@@ -336,7 +336,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
     bad = ~(missing | np.isin(values, (-1.0, 0.0, 1.0)))
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} such entries)"
+        value = f"{values[row, column]:g} in row {row + 1} ({bad.sum()} invalid entries)"
         hint = "Labels must be 0/1 or -1/+1, and NaN where missing."
         raise DataFileError(where, f"label {called[column]} holds {value}", hint=hint)
     zeros, minus = values == 0, values == -1
@@ -349,7 +349,7 @@ def label_targets(values: Any, names: Sequence[str] | None, where: str) -> NDArr
 
 
 def make_bunch(data: Any, target: NDArray[Any] | None, **known: Any) -> Bunch:
-    """Return the Bunch of a reader; absent keys are None, and an absent target has no columns."""
+    """Make the Bunch that a reader returns; omitted keys are None, an omitted target is empty."""
     target = np.empty((data.shape[0], 0), dtype=np.int8) if target is None else target
     silent = dict.fromkeys(("target_names", "feature_names", "train_index", "test_index", "source"))
     return Bunch(**{"data": data, "target": target, **silent, **known})
@@ -361,6 +361,6 @@ def mixed_signs(where: str, zero: tuple[int, Any], minus: tuple[int, Any]) -> Da
         where,
         f"the labels mix 0/1 and -1/+1: label {zero[1]} holds 0 in row {zero[0]}, label {minus[1]} "
         f"holds -1 in row {minus[0]}",
-        hint="If one of the two marks missing labels, pass --missing 0 or --missing -1 (missing= "
-        "in Python).",
+        hint="If 0 or -1 marks missing labels, pass --missing 0 or --missing -1 (missing= in "
+        "Python).",
     )

@@ -30,12 +30,12 @@ from dm2l.io._columns import (
 )
 from dm2l.labels._logic import RuleText
 
-_NAME_A_MARK = "pass the value of missing labels with --missing (missing= in Python)"
+_NAME_A_MARK = "pass --missing VALUE for a value that marks missing labels (missing= in Python)"
 _SPELLINGS = (
-    "Labels are 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, and "
-    "blank where missing. Correct the entry or remove the column from the labels. Options: "
-    "--missing for values of missing labels, --positive LABEL=VALUE for the positive value of "
-    "another pair, --values LABEL for a column with more values, --cutoff for numbers (missing=, "
+    "Labels must be 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, or "
+    "blank if missing. Correct the entry, or remove the column from the labels. Or pass --missing "
+    "for values that mark missing labels, --positive LABEL=VALUE for the positive value of another "
+    "pair, --values LABEL for a column with more values, or --cutoff for numbers (missing=, "
     "positive=, values=, cutoffs= in Python)."
 )
 _NO = (-1.0, 0.0)
@@ -48,19 +48,15 @@ _POINT_ZERO = re.compile(r"([-+]?\d+)\.0+")
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """A label column with several labels: one for each value, step of an order, or tag.
-
-    ``kind`` is "values" (exactly one label is positive), "ordered" (labels such as "stage>=2") or
-    "tags". ``separator`` splits tags, and ``joint``, such as ", ", joins them; both are blank for
-    JSON lists. ``absent`` is the meaning of a tag that is not in a cell: "missing" or "negative".
-    """
+    """A column that encodes several labels: one for each value, ordinal threshold, or tag."""
 
     column: str
+    # "values" (exactly one label is positive), "ordered" (labels such as "stage>=2") or "tags"
     kind: str
     values: tuple[str, ...]
-    separator: str = ""
-    absent: str = "missing"
-    joint: str = ""
+    separator: str = ""  # text that splits tags; blank for JSON lists
+    absent: str = "missing"  # meaning of a tag that is not in a cell: "missing" or "negative"
+    joint: str = ""  # text that joins tags, such as ", "; blank for JSON lists
 
     @property
     def labels(self) -> list[str]:
@@ -71,7 +67,7 @@ class ColumnGroup:
 
     @property
     def rules(self) -> list[RuleText]:
-        """The label rules that follow from the kind of the column."""
+        """The rules between the labels of the column, which depend on its kind."""
         if self.kind == "ordered":
             return [RuleText("implications", pair) for pair in pairwise(reversed(self.labels))]
         one = self.kind == "values" and len(self.values) > 1
@@ -98,7 +94,7 @@ class ColumnGroup:
         return lines[codes]
 
     def cell(self, positive: NDArray[np.bool_], p: Any = 0.0, before: str = "") -> str:
-        """Return the text of a cell with the labels ``positive``; tags in ``before`` are kept."""
+        """Return a cell's text for its positive labels; the tags in ``before`` are kept."""
         if self.kind != "tags":
             return self.values[self.place(positive, p)]
         old = split_tags(before, self.separator)
@@ -110,7 +106,7 @@ class ColumnGroup:
         return joint.join(filter(None, [before.strip(), *new]))
 
     def shares(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each value in n cells, (n, n_values); not defined for tags."""
+        """Return the probability of each value in each cell; not defined for tags."""
         return np.maximum(-np.diff(p, prepend=1.0, append=0.0), 0) if self.kind == "ordered" else p
 
     def probability(self, p: NDArray[np.float64], positive: NDArray[np.bool_]) -> Any:
@@ -121,7 +117,7 @@ class ColumnGroup:
         return np.take_along_axis(self.shares(p), np.asarray(place)[..., None], axis=-1)[..., 0]
 
     def place(self, positive: NDArray[np.bool_], p: Any = 0.0) -> Any:
-        """Return the position of the value of each cell, given its labels; undefined for tags."""
+        """Return the position of each cell's value, given the cell's labels; undefined for tags."""
         if self.kind == "ordered":
             return np.cumprod(positive, axis=-1).sum(axis=-1)
         # A model without rules may predict no positive label; the most probable one is used then.
@@ -129,7 +125,7 @@ class ColumnGroup:
 
 
 def label_columns(table: Any) -> dict[str, tuple[list[int], ColumnGroup | None]]:
-    """Return for each label column the positions of its labels, and its group if it has one."""
+    """Map each label column to the positions of its labels, and its ColumnGroup or None."""
     owners = {label: group for group in table.words.groups for label in group.labels}
     found: dict[str, tuple[list[int], ColumnGroup | None]] = {}
     for k, name in enumerate(table.label_names):
@@ -146,12 +142,12 @@ def value_of(text: str) -> str:
 
 
 def _joints(text: str, separator: str) -> list[str]:
-    """Return the separators in a cell with the spaces around them."""
+    """Return every separator in a cell, including the spaces around the separator."""
     return re.findall(rf"\s*{re.escape(separator)}\s*", text.strip()) if separator else []
 
 
 def split_tags(text: str, separator: str) -> list[str]:
-    """Return the distinct tags of a cell; with a blank separator, the cell is a JSON list."""
+    """Return the distinct tags of a cell; if the separator is empty, the cell is a JSON list."""
     parts: Any = text.split(separator) if separator else json_list(text)
     return list(dict.fromkeys(filter(None, (value_of(str(part)) for part in parts or ()))))
 
@@ -169,7 +165,7 @@ def json_list(text: str) -> list[Any] | None:
 
 
 def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the declared order of values by column or pattern; () if the values have no order."""
+    """Map columns or patterns to the declared order of their values; () means no order."""
     found: dict[str, tuple[str, ...]] = {}
     for text in [values] if isinstance(values, str) else values:
         column, equals, order = text.partition("=")
@@ -178,7 +174,7 @@ def parse_orders(values: str | Iterable[str]) -> dict[str, tuple[str, ...]]:
         if equals and (len(set(steps)) < max(len(steps), 2) or missing):
             raise ValueError(
                 f"{text!r} must be COLUMN=LOW<MID<HIGH with distinct values in ascending order, or "
-                "only COLUMN if its values have no order. Write another word for none, null or NA."
+                "only COLUMN if its values have no order. Rename values called none, null or NA."
             )
         found[column.strip()] = steps if equals else ()
     return found
@@ -196,11 +192,9 @@ class LabelVocabulary:
 
 
 class LabelReader:
-    """Reads the label columns of a table; ``written`` and ``groups`` may come from another table.
+    """Reads label columns of a table; ``written`` and ``groups`` may come from another table."""
 
-    With ``single``, every column is one label. This is required if rows are read in several calls.
-    """
-
+    # With ``single``, every column is one label, which is required to read rows in several calls.
     def __init__(
         self,
         names: Sequence[str],
@@ -253,14 +247,14 @@ class LabelReader:
 
     @property
     def words(self) -> LabelVocabulary:
-        """Return the options for reading labels, with the texts and groups that were found."""
+        """Return the options for reading labels, with the texts and groups found in the table."""
         pairs = {label.name: pair for label in self._columns if (pair := label.pair()) is not None}
         groups = tuple(label.group for label in self._columns if label.group is not None)
         return replace(self._vocabulary, written=pairs, groups=groups)
 
 
 def by_column(names: Sequence[str], asked: Mapping[str, Any], where: str) -> dict[int, Any]:
-    """Return a mapping from label positions to options; exact names override patterns."""
+    """Map label positions to options given by name or pattern; exact names override patterns."""
     found: dict[int, Any] = {}
     for label in sorted(asked, key=lambda label: (label in names, label != "*")):
         found.update(dict.fromkeys(match_columns(names, label, where + AMONG_LABELS), asked[label]))
@@ -298,7 +292,7 @@ class _LabelColumn:
         self.rows = 0
 
     def read(self, column: Any) -> NDArray[np.float64]:
-        """Return the labels of the next rows."""
+        """Return the labels in the next rows of the column."""
         try:
             codes, distinct = column.factorize()
         except TypeError:  # cells such as lists are not hashable
@@ -334,7 +328,7 @@ class _LabelColumn:
         return [self.name] if self.group is None else self.group.labels
 
     def _find_group(self, times: Mapping[str, int]) -> ColumnGroup | None:
-        """Return the group of labels of a column with several values or tags, or None."""
+        """Return the label group of a column with several values or tags; otherwise None."""
         if self.positive is not None or self.cutoff is not None:
             return None
         words, given = [text for text in times if text not in self.missing], self.separator or ""
@@ -357,7 +351,7 @@ class _LabelColumn:
         if len(values) > most or longest > MOST_CHARACTERS:
             reason = f"label {self.name!r} holds {len(values)} different {kind}"
             hint = (
-                f"At most {most} {kind} with at most {MOST_CHARACTERS} characters can be labels. "
+                f"A column can have at most {most} {kind} of at most {MOST_CHARACTERS} characters. "
                 f"Merge rare {kind}, or leave out the column with --drop (drop=). For numbers pass "
                 '--cutoff "LABEL>=X" (cutoffs=); for several tags in a cell, --split "," (split=).'
             )
@@ -366,7 +360,7 @@ class _LabelColumn:
         return ColumnGroup(self.name, kind, tuple(values), separator, joint=joint)
 
     def _are_values(self, values: set[str], n_known: int) -> bool:
-        """Return whether cells are recurring words or whole numbers, not answers such as yes."""
+        """Return whether values are recurring words or integers, and not answers such as yes."""
         if len(values) < _FEWEST or len(values) == n_known:
             return False
         read = [parse_boolean(value) is not None for value in values]
@@ -390,7 +384,7 @@ class _LabelColumn:
         raise self._unclear(text, row, hint)
 
     def pair(self) -> tuple[str, str] | None:
-        """Return the texts for yes and no in the column; None if it has neither."""
+        """Return the texts for yes and no in the column; None if the column has neither."""
         if self.cutoff is not None:
             return self.cutoff.words
         found = commonest_pair(self.yes, self.no)
@@ -417,7 +411,7 @@ class _LabelColumn:
             self.other = word if self.other is None else self.other
             if text in MissingMarkers([self.other], usual=False):
                 return 0.0
-            beside = f", which is neither positive nor the other value {self.other[:40]!r}"
+            beside = f", besides the values {self.positive.first!r} and {self.other[:40]!r}"
             raise self._unclear(text, row, f"A label has two values; {_NAME_A_MARK}.", beside)
         if self.checks and (is_check_mark(word) or is_unchecked(word)):
             return float(is_check_mark(word))
@@ -426,9 +420,9 @@ class _LabelColumn:
         if answer is None or self.only_checks:
             mark = self.check_mark
             beside = (
-                f"As the column has other answers, {mark} may mean positive or missing. Pass "
-                f"--positive {mark} (positive=), or LABEL={mark} for one label, or "
-                f"--missing {mark} (missing=)."
+                f"{mark} is ambiguous beside other answers. If it means positive, pass --positive "
+                f"{mark} (LABEL={mark} for one label). If it means missing, pass --missing {mark} "
+                "(positive=, missing= in Python)."
             )
             known = mark and (is_check_mark(word) or answer in _NO)
             raise self._unclear(text, row, beside if known else _SPELLINGS)

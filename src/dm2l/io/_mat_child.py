@@ -33,7 +33,7 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def parts(value: Any) -> tuple[str, list[np.ndarray[Any, Any]]]:
-    """Return the kind of a variable, and its arrays."""
+    """Return the kind of a MATLAB variable, and the arrays that store its values."""
     if sp.issparse(value):
         value = value.tocsc()  # files of version 4 give COO matrices
         return "sparse", [value.data, value.indices, value.indptr, np.array(value.shape)]

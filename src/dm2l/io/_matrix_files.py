@@ -1,8 +1,8 @@
 """Read features and labels from MATLAB files and npz archives, whose content is not trusted.
 
-Damaged MATLAB files can crash scipy's compiled reader (``fuzz/matlab.py``). It therefore runs in a
-child process, which sends the numbers through a pipe as plain bytes. The headers of npz archives
-are checked before memory is allocated. The parts of sparse matrices are checked, too.
+Damaged MATLAB files can crash scipy's compiled reader (``fuzz/matlab.py``). The reader therefore
+runs in a child process, which sends the numbers through a pipe as plain bytes. The headers of npz
+archives are checked before memory is allocated. The arrays of sparse matrices are checked, too.
 """
 
 import json
@@ -75,21 +75,21 @@ def read_mat(
     path : str or Path
         The MATLAB file. Version 7.3 (HDF5) is not supported.
     X, Y : str or pair of str, default=None
-        Variables with the features and the labels (0/1 or -1/+1, dense or sparse). A pair of
-        training and test variables is stacked in this order. If None, variables with usual names
-        are used: ``X``, ``data``, ``features``, or ``train_data`` with ``test_data``; ``Y``,
+        Variables with the features and the labels (0/1 or -1/+1, dense or sparse). The matrices of
+        a pair, the training and the test variable, are stacked. If None, usual variable names are
+        tried: ``X``, ``data``, ``features``, or ``train_data`` with ``test_data``; ``Y``,
         ``target``, ``labels``, or ``train_target`` with ``test_target``, in upper or lower case.
     missing : float, default=nan
-        The value of a missing label, such as ``0`` in files with -1, 0 and +1.
+        The value that marks missing labels, such as ``0`` in files with -1, 0 and +1.
     features_only : bool, default=False
-        If True, labels are ignored, and ``target`` has no columns. A label matrix in the file is
-        still used to detect whether features must be transposed.
+        If True, labels are ignored, and ``target`` has no columns. The shape of the label matrix
+        still determines whether the feature matrix is transposed.
 
     Returns
     -------
     Bunch
-        The keys of :func:`read_csv`; names are None, and ``data`` may be CSR. For a stacked pair,
-        ``train_index`` and ``test_index`` are set.
+        The same keys as in :func:`read_csv`; names are None, and ``data`` may be CSR. For a stacked
+        pair, ``train_index`` and ``test_index`` are set.
 
     Examples
     --------
@@ -111,12 +111,12 @@ def read_mat(
     else:
         y_keys = _keys(found, Y, "Y", path)
     if len(x_keys) != len(y_keys):
-        reason = f"X={x_keys} and Y={y_keys} must have the same number of variables"
+        reason = f"X={x_keys} and Y={y_keys} must name the same number of variables"
         raise DataFileError(path, reason)
     pairs = [_oriented(found, x, y, path) for x, y in zip(x_keys, y_keys, strict=True)]
     if len({(x.shape[1], y.shape[1]) for x, y in pairs}) > 1:
         shapes = [(x.shape, y.shape) for x, y in pairs]
-        reason = f"{x_keys} and {y_keys} cannot be stacked; their shapes are {shapes}"
+        reason = f"matrices in {x_keys} or {y_keys} differ in their numbers of columns: {shapes}"
         raise DataFileError(path, reason)
     if sp.issparse(pairs[0][0]):
         data = sp.csr_array(sp.vstack([x for x, _ in pairs], format="csr"))
@@ -143,20 +143,20 @@ def _keys(
         keys = _several(given)
         absent = [key for key in keys if key not in found]
         if absent or len(keys) not in (1, 2):
-            reason = f"it has no variables {absent}, but only {sorted(found)}"
+            reason = f"the file has no variables {absent}, but has {sorted(found)}"
             short = f"{argument} must name one or two variables, got {keys}"
             raise DataFileError(path, reason if absent else short)
         return keys
     guesses = _guesses(found, argument)
     if len(guesses) != 1:
-        what = "several candidates" if guesses else "no variable with a usual name"
-        reason = f"it has {what} for {argument}, among {sorted(found)}"
+        what = "several variables" if guesses else "no variable"
+        reason = f"the file has {what} with a usual name for {argument}: it has {sorted(found)}"
         raise DataFileError(path, reason, hint=f"Pass the name of the variable as {argument}=.")
     return guesses[0]
 
 
 def _guesses(found: dict[str, Any], argument: str) -> list[tuple[str, ...]]:
-    """Return the variables, and the pairs of variables, that have usual names for X or Y."""
+    """Return the variables, and pairs of variables, that have usual names for X or Y."""
     lower = {key.lower(): key for key in sorted(found)}
     usual = [names.split("+") for names in _USUAL[argument].split()]
     return [tuple(lower[k] for k in names) for names in usual if all(k in lower for k in names)]
@@ -181,7 +181,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
-    """Return wanted variables as matrices, and other variables as short descriptions, by name."""
+    """Map the names of wanted variables to matrices, and other names to short descriptions."""
     size = check_regular(path)
     Path(path).open("rb").close()  # raises an OSError if the file is not readable
     memory = int(min(available_memory() / 3, _SPARE + _RATIO * size))
@@ -209,11 +209,11 @@ def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
             process.kill()  # no effect if it has ended
     if last == "version 7.3":
         reason = "MATLAB files of version 7.3 (HDF5) are not supported"
-        raise DataFileError(path, reason, hint="In MATLAB, write it again with save(..., '-v7').")
+        raise DataFileError(path, reason, hint="In MATLAB, save the file with save(..., '-v7').")
     if last == "memory":
-        raise DataFileError(path, "it does not fit into memory", hint=MEMORY_HINT)
+        raise DataFileError(path, "the file does not fit into memory", hint=MEMORY_HINT)
     if code < 0:
-        last = f"reading it ended with {signal.strsignal(-code)}"
+        last = f"the process that read the file ended with: {signal.strsignal(-code)}"
     raise damaged_file_error(path, "a MATLAB file", ValueError(last))
 
 
@@ -262,7 +262,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     Returns
     -------
     Bunch
-        The keys of :func:`read_csv`; ``data`` may be CSR.
+        The same keys as in :func:`read_csv`; ``data`` may be CSR.
     """
     found = read_members(path, (*_SPARSE, "X", "Y", *_BESIDE))
     data = _features(found, path)
@@ -273,7 +273,7 @@ def read_npz(path: str | Path, *, features_only: bool = False) -> Bunch:
     if not features_only:
         if "Y" not in found:
             hint = "Save the labels with numpy.savez(..., Y=labels)."
-            raise DataFileError(path, f"it has no array Y, but only {sorted(found)}", hint=hint)
+            raise DataFileError(path, f"there is no array Y among {sorted(found)}", hint=hint)
         target = label_targets(_numbers(found["Y"], "Y", path), None, str(path))
         names = _names(found, "label_names", target.shape[1], path)
         if len(target) != n:
@@ -327,12 +327,12 @@ def _features(found: dict[str, NDArray[Any]], path: str | Path) -> Any:
     if "X" in found:
         return _numbers(found["X"], "X", path)
     if not found.keys() >= set(_SPARSE):
-        reason = f"it needs X or all of {', '.join(_SPARSE)}, but has {sorted(found)}"
+        reason = f"the file must have the array X or {', '.join(_SPARSE)}, but has {sorted(found)}"
         raise DataFileError(path, reason)
     try:
         matrix = sparse_from_parts(*(found[part] for part in _SPARSE))
     except ValueError as error:
-        reason = f"X_data, X_indices, ... are not a valid CSR matrix: {error}"
+        reason = f"X_data, X_indices, ... do not form a valid CSR matrix: {error}"
         raise DataFileError(path, reason) from error
     return matrix.astype(np.float64, copy=False)
 
@@ -352,7 +352,7 @@ def _names(found: dict[str, Any], part: str, size: int, path: AnyPath) -> list[s
 
 
 def read_members(path: AnyPath, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Return the wanted arrays that the archive contains, by name."""
+    """Return a mapping from array names to the wanted arrays that an archive contains."""
     found, needed = {}, 0
     with _opened(path) as (archive, members), ExitStack() as stack:
         chosen = {}
@@ -374,12 +374,12 @@ def map_member(path: AnyPath, name: str) -> Any:
     """Map a numeric array of an uncompressed archive into memory."""
     with _opened(path) as (archive, members):
         if name not in members:
-            reason = f"it has no array {name!r}, but only {', '.join(members)}"
-            raise DataFileError(path, reason, hint=f"Save it with numpy.savez(..., {name}=...).")
+            reason = f"the file has no array {name!r}, but has {', '.join(members)}"
+            raise DataFileError(path, reason, hint=f"Add it: numpy.savez(..., {name}=...).")
         info = members[name]
         if info.compress_type != zipfile.ZIP_STORED:
             reason = "the archive is compressed and cannot be mapped into memory"
-            raise DataFileError(path, reason, hint="Write it with numpy.savez.")
+            raise DataFileError(path, reason, hint="Save the arrays with numpy.savez.")
         with archive.open(info) as member:
             shape, fortran, dtype = _header(member, info, path)
             begin = member.tell()
@@ -402,7 +402,7 @@ def map_array(path: AnyPath) -> Any:
 
 @contextmanager
 def _opened(path: AnyPath) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
-    """Open an archive; yield it with the zip entries of its arrays by name."""
+    """Open an npz archive; yield it, and a mapping from array names to zip entries."""
     check_regular(path)
     with translate_errors(path, "an npz archive"), zipfile.ZipFile(path) as archive:
         named = [info for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -412,14 +412,14 @@ def _opened(path: AnyPath) -> Iterator[tuple[Any, dict[str, zipfile.ZipInfo]]]:
 def _header(
     member: IO[bytes], info: zipfile.ZipInfo, path: AnyPath
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and type of an array, after checking that they match its size."""
+    """Return the shape, memory order and dtype of an archived array; check that its size fits."""
     version = npy.read_magic(member)
     if version not in ((1, 0), (2, 0)):
         raise DataFileError(path, f"{info.filename} has the unknown format version {version}")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(member)
     if dtype.hasobject:
-        raise DataFileError(path, f"{info.filename} has Python objects. Save only numbers and text")
+        raise DataFileError(path, f"{info.filename} has Python objects. Save numbers or text only")
     end = member.tell() + prod(shape) * dtype.itemsize
     packed = end > _EXPANSION * (info.compress_size + 1)
     if min(shape, default=0) < 0 or end != info.file_size or packed:

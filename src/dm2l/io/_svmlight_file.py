@@ -21,6 +21,7 @@ from dm2l._utils.files import (
     open_unpacked,
     translate_errors,
 )
+from dm2l._utils.inputs import check_choice
 from dm2l.io._columns import check_distinct, make_bunch
 
 Base = bool | Literal["auto"]
@@ -35,33 +36,33 @@ def read_svmlight(
     missing_as: Literal["negative", "missing"] = "negative",
     features_only: bool = False,
 ) -> Bunch:
-    r"""Read a multi-label svmlight file: lines such as ``2,5 1:0.3 7:1``.
+    r"""Read a multi-label svmlight file, which has lines such as ``2,5 1:0.3 7:1``.
 
     A line that holds only spaces is a row without labels and features; scikit-learn writes such
-    lines. Comments (``#``) and empty lines at the beginning and end are ignored. Empty lines
-    between rows are rejected.
+    lines. Comments (``#``) are ignored, and so are empty lines before the first and after the last
+    row. Empty lines between rows are rejected.
 
     Parameters
     ----------
     path : str or Path
         The file, which may be compressed as in :func:`read_csv`.
     n_features : int, default=None
-        Number of features. If None, the largest index in the file determines it. Pass
+        Number of features. If None, the largest index in the file determines the number. Pass
         ``n_features`` and ``zero_based`` to read several files with the same columns.
     zero_based : bool or "auto", default="auto"
         Whether the first feature has index 0; "auto" means True if the file contains index 0.
     labels : sequence of float, default=None
-        Numbers of the labels, in column order. The default is all numbers in the file, sorted.
+        Label numbers in column order. The default is all label numbers in the file, sorted.
     missing_as : {"negative", "missing"}, default="negative"
-        Whether labels that a row does not list are negative or missing.
+        Whether the labels that a row does not list are negative or missing.
     features_only : bool, default=False
         If True, labels are ignored, and ``target`` has no columns.
 
     Returns
     -------
     Bunch
-        The keys of :func:`read_csv` and ``zero_based`` (whether the first feature has index 0).
-        ``data`` is CSR, and ``target_names`` are the numbers of the labels as text.
+        The same keys as in :func:`read_csv`, and ``zero_based`` (whether the first feature has
+        index 0). ``data`` is CSR, and ``target_names`` are the label numbers as text.
 
     Examples
     --------
@@ -75,8 +76,7 @@ def read_svmlight(
     >>> tiny.target_names, tiny.target.tolist(), tiny.data.toarray().tolist()
     (['2', '5'], [[1, 1], [0, 1]], [[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]])
     """
-    if missing_as not in ("negative", "missing"):
-        raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
+    check_choice("missing_as", missing_as, "negative", "missing")
     with open_unpacked(path) as file:
         data, listed, base = SvmlightRows(file, path, n_features, zero_based).take()
     if not listed:
@@ -90,7 +90,7 @@ def read_svmlight(
         what = f"list all labels of the file, but lacks {unknown[:5]}" if unknown else "be distinct"
         raise ValueError(f"{path}: labels= must {what}.")
     if not columns:
-        raise DataFileError(path, "no row has labels. Begin rows with labels, as in 2,5 1:0.3")
+        raise DataFileError(path, "no row has labels. Begin rows with labels, as in '2,5 1:0.3'")
     n, c = len(listed), len(columns)
     check_memory(path, 9 * n * c, f"a table of {c} labels for {n} rows")
     positive = MultiLabelBinarizer(classes=columns).fit_transform(listed).astype(np.int8)
@@ -101,7 +101,7 @@ def read_svmlight(
 
 
 class SvmlightRows(io.RawIOBase):
-    """Reads rows of an open file with scikit-learn, but keeps blank rows."""
+    """Reads rows of an svmlight file with scikit-learn, including rows without any entry."""
 
     def __init__(
         self, file: IO[bytes], path: AnyPath, n_features: int | None, zero_based: Base
@@ -148,8 +148,8 @@ class SvmlightRows(io.RawIOBase):
                 self._empty = self._empty or self._line
             elif not text.startswith(b"#"):
                 if self._started and self._empty:
-                    hint = "For a row without labels and features, put a space there;"
-                    reason = f"the line is empty. {hint} otherwise, remove the line"
+                    hint = "Remove it, or write a space for a row without labels and features"
+                    reason = f"the line is empty. {hint}"
                     raise DataFileError(self._path, reason, place=f"line {self._empty}")
                 self._started, self._empty = True, 0
                 self._places.append(self._line)

@@ -24,30 +24,24 @@ from dm2l._utils.files import (
     suffix_of,
     translate_errors,
 )
-from dm2l.io._columns import (
-    MISSING_WORDS,
-    are_codes,
-    as_number,
-    check_distinct,
-    choose_labels,
-    make_bunch,
-    split_columns,
-)
+from dm2l.io import _columns
 from dm2l.io._label_columns import LabelReader
 
 # pandas only recognizes these exact spellings. Others are recognized when text columns are read.
-_MISSING_SPELLINGS = ["NaN", *MISSING_WORDS]
-_MISSING_SPELLINGS += [change(word) for word in MISSING_WORDS for change in (str.upper, str.title)]
+_MISSING_SPELLINGS = ["NaN", *_columns.MISSING_WORDS]
+_MISSING_SPELLINGS += [
+    change(word) for word in _columns.MISSING_WORDS for change in (str.upper, str.title)
+]
 
 _SEPARATORS = ",;\t|"
 _KEPT = 2**26  # bytes; unpacked files up to this size stay in memory for further passes
 _PIECE = 2**20  # bytes that are read at once
-_BEGINNING = 2**20  # characters from which the decimal sign is guessed
+_BEGINNING = 2**20  # characters from which the decimal point is guessed
 _QUOTED = re.compile(rf'(?:^|(?<=[{_SEPARATORS}]))"[^"]*+(?:""[^"]*+)*+"')
 
 
 def check_separator(separator: str | None) -> None:
-    """Raise a ValueError if a text cannot be used as the separator of columns."""
+    """Raise a ValueError if a text cannot be the separator between columns."""
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         wanted = "one character, such as ',' or ';', but no quote or line end"
         raise ValueError(f"A separator must be {wanted}; got {separator!r}.")
@@ -70,12 +64,12 @@ class Record(NamedTuple):
 
     @property
     def blank(self) -> bool:
-        """Whether this is an empty line, which is not a row of the table."""
+        """Whether the record is an empty line, which is not a row of the table."""
         return len(self.cells) == 1 and not self.cells[0].strip()
 
 
 class _RecordCutter:
-    """Split lines into records by the rules of pandas and the csv module."""
+    """Splits lines into records by the rules of pandas and the csv module."""
 
     # A cell that begins with a quote ends at the closing quote and may contain line ends. Other
     # quotes are ordinary characters. With ``skip_blanks``, spaces before a quote are ignored.
@@ -140,12 +134,10 @@ def quote(value: str, separator: str, *, always: bool = False) -> str:
 
 
 class CsvFile:
-    """A text file whose header line gives the ``names`` of its columns.
+    """A text file whose header line gives the ``names`` of its columns."""
 
-    With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
-    memory, and files of moderate size are opened only once.
-    """
-
+    # With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
+    # memory, and files of moderate size are opened only once.
     def __init__(
         self,
         path: AnyPath,
@@ -181,7 +173,7 @@ class CsvFile:
             raise DataFileError(self.path, "the file is empty", hint="Add a header line.")
         if separator is None:
             usual = "\t" if suffix_of(path) in (".tsv", ".tab") else ","
-            # Spreadsheet programs separate columns by semicolons if the decimal sign is a comma.
+            # Spreadsheet programs separate columns by semicolons if the decimal point is a comma.
             bare = _QUOTED.sub("", head)
             separator = usual if usual in bare else max(_SEPARATORS, key=bare.count)
         self.separator = separator
@@ -190,7 +182,7 @@ class CsvFile:
             first = next(records(head, separator))
         cells = [unquote(cell.lstrip() if skip_blanks else cell).strip() for cell in first.cells]
         self.names = [name or f"column {j + 1}" for j, name in enumerate(cells)]
-        check_distinct(self.names, str(path))
+        _columns.check_distinct(self.names, str(path))
         self._checked = False  # whether all rows are known to have as many cells as the header
 
     def text(self) -> str:
@@ -214,7 +206,7 @@ class CsvFile:
                 if (frame[name].dropna() % 1 == 0).all()
             ]
             texts = self.frame(dict.fromkeys(numbers, str), usecols=numbers)
-            codes = [name for name in numbers if are_codes(texts[name].dropna().unique())]
+            codes = [name for name in numbers if _columns.are_codes(texts[name].dropna().unique())]
             frame[codes] = texts[codes]
         return frame
 
@@ -254,7 +246,7 @@ class CsvFile:
 
     @contextmanager
     def _rows(self, wanted: re.Pattern[str] | None = None) -> Iterator[Any]:
-        """Open the text of the file for pandas; the first pass checks the length of every row."""
+        """Open the file for pandas; the first pass checks the number of cells of every row."""
         with self._text() as lines:
             checked = check_rows(
                 lines, self.path, self.separator, len(self.names), skip_blanks=self._skip_blanks
@@ -265,7 +257,7 @@ class CsvFile:
 
 
 def _decimal_sign(beginning: str, separator: str) -> str:
-    """Guess the decimal sign from the cells that hold a number."""
+    """Guess the decimal point, "." or ",", from the cells that hold numbers."""
     if separator == ",":
         return "."
     edge = rf'["\r\n{re.escape(separator)}]'
@@ -275,7 +267,7 @@ def _decimal_sign(beginning: str, separator: str) -> str:
 
 
 class LineReader:
-    """A file object of lines for pandas; ``found`` is True if a line has matched ``wanted``."""
+    """File object that gives lines to pandas; ``found`` is True once a line matched ``wanted``."""
 
     def __init__(self, lines: Iterator[str], wanted: re.Pattern[str] | None = None) -> None:
         self._lines, self._wanted = lines, wanted
@@ -298,7 +290,7 @@ class LineReader:
 def check_rows(
     lines: TextIO, path: AnyPath, separator: str, width: int, *, skip_blanks: bool = False
 ) -> Iterator[str]:
-    """Yield the lines unchanged; raise an error if a row is shorter or longer than the header."""
+    """Yield the lines unchanged; raise an error if a row has more or fewer cells than columns."""
     # pandas would fill short rows with missing values.
     cutter = _RecordCutter(separator, skip_blanks=skip_blanks)
     blanks = " \t\r\n\ufeff".replace(separator, "")
@@ -314,7 +306,7 @@ def check_rows(
             cells = 0 if record is None else len(record.cells)
         if cells and cells != width:
             reason = f"row {row} has {cells} cells, but the header has {width}"
-            hint = "Give every row one cell per column."
+            hint = "Write one cell per column in every row."
             raise DataFileError(path, reason, place=f"line {begin}", hint=hint)
         row += cells > 0
         yield line
@@ -339,30 +331,30 @@ def read_csv(
 
     Label columns hold 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-,
     in upper or lower case, or only check marks (``x``, ``*``, ``✓``) and blanks. A column with 3 to
-    50 other values becomes a label for each value, such as ``"stage=II"``.
+    50 other values becomes one label per value, such as ``"stage=II"``.
 
     Parameters
     ----------
     path : str or Path
         The file. Files that end in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` are unpacked.
     labels : int, str or list of str
-        The label columns: the number of columns at the end of the table, names, patterns such as
-        ``"tox_*"``, or prefixes that end in a punctuation mark such as ``"tox_"``. Commas separate
-        several names or patterns: ``"NR-*,SR-*"``.
+        The label columns: names, patterns such as ``"tox_*"``, prefixes such as ``"tox_"`` (which
+        must end in a punctuation mark), or the number of label columns at the end of the table.
+        Commas separate several names or patterns: ``"NR-*,SR-*"``.
     missing : scalar or list, default=None
-        Additional values of missing labels, such as ``-1`` or ``"unknown"``. Blanks, ``?``, NA,
-        NaN, null and none always mean missing labels.
+        Additional values that mark missing labels, such as ``-1`` or ``"unknown"``. Blanks, ``?``,
+        NA, NaN, null and none always mark missing labels.
     positive : scalar, list or mapping, default=None
-        The positive value of labels with two other values, such as ``2`` for labels 1 and 2. A
-        mapping gives the positive values of labels by name or pattern: ``{"dx_*": "found"}``.
+        The positive value of labels with another pair of values, such as ``2`` for 1 and 2. A
+        mapping gives positive values by the name or pattern of labels: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
-        Conditions under which numeric labels are positive, such as ``"fold_*>=2"``, with ``>=``,
-        ``>``, ``<=`` or ``<``. A cell may hold a bound, such as ``>10``, that decides the
-        condition.
+        Conditions under which numeric labels are positive, such as ``"fold_*>=2"``. Operators are
+        ``>=``, ``>``, ``<=`` and ``<``. Instead of a number, a cell may hold a bound, such as
+        ``>10``, if every number within the bound gives the same label.
     drop : str or list of str, default=()
         Columns to ignore, in the same syntax as ``labels``.
     separator, decimal : str, default=None
-        The column separator and the decimal sign. If None, they are guessed from the first rows.
+        The column separator and the decimal point. If None, they are guessed from the first rows.
     encoding : str, default="utf-8"
         The text encoding of the file.
 
@@ -388,7 +380,7 @@ def read_csv(
     """
     file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding, skip_blanks=True)
     # Labels are read as text, so that pandas does not change them.
-    text = {file.names[j]: str for j in choose_labels(file.names, labels, str(path))}
+    text = {file.names[j]: str for j in _columns.choose_labels(file.names, labels, str(path))}
     words = {"missing": missing, "positive": positive, "cutoffs": cutoffs, "decimal": file.decimal}
     return _bunch(path, file.frame(text), labels, drop, words)
 
@@ -407,7 +399,7 @@ def read_parquet(
     Parameters
     ----------
     path : str or Path
-        The file. Reading it needs pandas and pyarrow (the extra ``io``).
+        The file. Parquet files require pandas and pyarrow (the extra ``io``).
     labels, missing, positive, cutoffs, drop
         As in :func:`read_csv`. Nulls are missing labels, too.
 
@@ -454,15 +446,15 @@ def read_labels(
         otherwise read the column as one label. ``"pain=low<mid<high"`` declares an order and gives
         the labels ``"pain>=mid"`` and ``"pain>=high"``.
     split : str or mapping, default=None
-        The text between two tags, such as ``","``, for all label columns or, as a mapping, for some
-        columns. Each tag becomes a label, which is missing in cells without this tag. Columns of
-        JSON lists are recognized automatically.
+        The text between two tags, such as ``","``; or a mapping from names or patterns of columns
+        to such texts. Each tag becomes a label, which is missing in cells without this tag. Columns
+        of JSON lists are recognized automatically.
 
     Returns
     -------
     pandas.DataFrame or ndarray, float64
-        Labels as 1, 0 and NaN (missing). For a data frame, the result is a data frame with the same
-        index; its columns are the same except where a column became several labels.
+        Labels as 1, 0 and NaN (missing). If ``Y`` is a data frame, the result is one with the same
+        index, and with the same columns except where a column became several labels.
 
     Examples
     --------
@@ -492,8 +484,8 @@ def _bunch(
     path: str | Path, frame: Any, labels: Any, drop: str | Iterable[str], words: Mapping[str, Any]
 ) -> Bunch:
     names = [str(name) for name in frame.columns]
-    chosen = choose_labels(names, labels, str(path))
-    features = split_columns(names, chosen, drop, str(path))
+    chosen = _columns.choose_labels(names, labels, str(path))
+    features = _columns.split_columns(names, chosen, drop, str(path))
     if len(frame) == 0:
         raise DataFileError(path, "there are no rows below the header. Add data rows")
     label_names = [names[j] for j in chosen]
@@ -505,13 +497,13 @@ def _bunch(
     unusable = [f"{name!r} {reason}" for name, reason in reasons if reason]
     if unusable:
         more = f", and {len(unusable) - 5} more" if len(unusable) > 5 else ""
-        hint = "Convert them to numbers, or list them in labels= (if they are labels) or drop=."
+        hint = "Convert the columns to numbers, or list them in labels= (if labels) or drop=."
         reason = f"features must be numbers, but {'; '.join(unusable[:5])}{more}"
         raise DataFileError(path, reason, hint=hint)
     data = np.empty((len(frame), len(features)))
     for position, j in enumerate(features):
         data[:, position] = frame.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
-    return make_bunch(
+    return _columns.make_bunch(
         data,
         target if np.isnan(target).any() else target.astype(np.int8),
         target_names=reader.names,
@@ -520,7 +512,7 @@ def _bunch(
 
 
 def _no_numbers(column: Any) -> str:
-    """Return the reason why a column cannot be a feature, or an empty text."""
+    """Return why a column cannot be a feature, or an empty text if it can."""
     dtype, types = column.dtype, require("pandas", "io").api.types
     present = column.dropna()
     if len(present) == 0:
@@ -529,7 +521,7 @@ def _no_numbers(column: Any) -> str:
     if booleans or (types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)):
         return ""
     for row, value in enumerate(column, 1):
-        if isinstance(value, str) and as_number(value) is None:
+        if isinstance(value, str) and _columns.as_number(value) is None:
             return f"holds text ({value[:40]!r} in row {row})"
     return f"is of type {dtype}"
 
@@ -549,12 +541,12 @@ def open_parquet(path: AnyPath, **options: Any) -> Iterator[Any]:
         file = parquet.ParquetFile(path, **options)
         names = list(file.schema_arrow.names)
     with file:
-        check_distinct(names, str(path))
+        _columns.check_distinct(names, str(path))
         yield file
 
 
 def read_frame(path: AnyPath, *, ignore_metadata: bool = False) -> Any:
-    """Return a Parquet file as a data frame if it fits into memory."""
+    """Read a Parquet file as a data frame; raise an error if it does not fit into memory."""
     require("pandas", "io")
     types = require("pyarrow", "io").types
     with open_parquet(path) as file, translate_arrow_errors(path):

@@ -32,7 +32,7 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Parts:
-    """The XML parts of an Excel file, with limits on their total size."""
+    """Reads the XML parts of an Excel file, whose total size is limited."""
 
     # ``marks`` is the number of tags and attributes that is allowed even in the smallest file.
     # ``factor`` is the number of bytes of memory that one byte of XML takes.
@@ -61,12 +61,12 @@ class Parts:
             return
         self._bytes -= info.file_size  # zipfile never unpacks more than this size
         if self._bytes < 0:
-            self.refuse(f"it expands to more than {_BYTES + _BYTES_PER_BYTE * self.packed} bytes")
+            self.refuse(f"the XML exceeds {_BYTES + _BYTES_PER_BYTE * self.packed} bytes")
         self._taken += info.file_size * self._factor
         check_memory(self.path, self._taken, "a sheet of this size")
         if info.compress_type not in _PACKINGS:
             self.refuse(f"{name} is compressed by a method that Excel does not use")
-        parser, reason = expat.ParserCreate(), "it has a DOCTYPE declaration, which is not allowed"
+        parser, reason = expat.ParserCreate(), "the file has a DOCTYPE, which is not allowed"
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = lambda *_: self.refuse(reason)
         parser.StartElementHandler = lambda tag, given: start(tag.rpartition(":")[2], given)
@@ -78,7 +78,7 @@ class Parts:
             while piece := file.read(_PIECE):
                 self._marks -= piece.count(b"<") + piece.count(b"=")
                 if self._marks < 0:
-                    self.refuse(f"it has more than {self._most_marks} tags and attributes")
+                    self.refuse(f"the file has more than {self._most_marks} tags and attributes")
                 parser.Parse(piece)
                 fed += len(piece)
                 if fed - parser.CurrentByteIndex > _LONGEST:
@@ -166,7 +166,7 @@ class _Sheet:
                 number = number + 1 if said is None else int(said)
                 if number > _MOST_ROWS:
                     where = f"row {number} of the sheet"
-                    self._parts.refuse("it has more rows than Excel supports", where)
+                    self._parts.refuse("the file has more rows than Excel supports", where)
                 digits, place = str(number), -1
 
         def end(tag: str) -> None:
@@ -196,14 +196,14 @@ class _Sheet:
             return
         if size > len(self.names):
             reason = f"there is a cell beyond the {len(self.names)} columns of the header"
-            hint = "Give its column a name, or clear the cell."
+            hint = "Name the column of the cell, or clear the cell."
             raise DataFileError(path, reason, place=place, hint=hint)
         self._held += size - blank
         made = len(self.columns) * (len(self.columns[0]) + 1)
         if made > self._most:
-            raise DataFileError(path, "it does not fit into memory", place=place, hint=MEMORY_HINT)
+            raise DataFileError(path, "the file exceeds the memory", place=place, hint=MEMORY_HINT)
         if made > _SMALL + _SPARSE * self._held:
-            self._parts.refuse(f"only {self._held} of its {made} cells have values", place)
+            self._parts.refuse(f"too many cells are blank: {made - self._held} of {made}", place)
         row += [None] * (len(self.names) - size)
         for column, value in zip(self.columns, row, strict=True):
             column.append(value)
@@ -228,17 +228,17 @@ class _Sheet:
             return self._times.from_ISO8601(text)
         if kind == "s":
             if not text.isdecimal() or int(text) >= len(self._strings):
-                raise ValueError(f"a cell refers to the text {text[:40]}, which does not exist")
+                raise ValueError(f"a cell refers to shared text {text[:40]}, which does not exist")
             text = self._strings[int(text)]
         self._letters -= len(text)
         if self._letters < 0:
             most = _LETTERS + _LETTERS_PER_BYTE * self._parts.packed
-            self._parts.refuse(f"its cells have more than {most} characters")
+            self._parts.refuse(f"the cells have more than {most} characters in total")
         return text or None
 
 
 def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
-    """Return the part of the first sheet, the names of other parts by kind, and the date epoch."""
+    """Return the XML part of the first sheet, other parts by kind, and the epoch of dates."""
     book = _relations(parts, "")[1].get("officeDocument", "")
     by_id, by_kind = _relations(parts, book)
     sheets: list[str] = []
@@ -256,12 +256,12 @@ def _workbook(parts: Parts, times: Any) -> tuple[str, dict[str, str], Any]:
 
     parts.parse(book, start)
     if not sheets:
-        raise ValueError("it has no worksheet")
+        raise ValueError("the file has no worksheet")
     return sheets[0], by_kind, epoch
 
 
 def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Return the parts that a part refers to: kinds and names by id, and names by kind."""
+    """Return the relations of an XML part: kinds and names of parts by id, and names by kind."""
     folder, file = posixpath.split(name)
     found: dict[str, tuple[str, str]] = {}
 
@@ -276,7 +276,7 @@ def _relations(parts: Parts, name: str) -> tuple[dict[str, tuple[str, str]], dic
 
 
 def _strings(parts: Parts, name: str) -> list[str]:
-    """Return the shared texts, to which cells refer by number."""
+    """Return the shared texts of a workbook, to which its cells refer by number."""
     found: list[str] = []
     pieces, open_tags, text = _collector()
 
@@ -303,7 +303,7 @@ def _collector() -> tuple[list[str], set[str], Callable[[str], None]]:
 
 
 def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
-    """Return a mapping from each date style to whether it is a style for durations."""
+    """Map each style of dates and durations to True if it is a style of durations."""
     numbers = require("openpyxl.styles.numbers", "excel")
     formats = {str(key): code for key, code in numbers.BUILTIN_FORMATS.items()}
     styles: list[str] = []
@@ -329,13 +329,13 @@ def _date_styles(parts: Parts, name: str) -> dict[str, bool]:
 
 
 def _check_format(parts: Parts, given: dict[str, str]) -> None:
-    """Reject long number formats, on which regular expressions of openpyxl are very slow."""
+    """Reject long number formats, for which openpyxl's regular expressions are very slow."""
     if len(given.get("formatCode", "")) > _MOST_LETTERS_OF_A_FORMAT:
         parts.refuse(f"a number format has more than {_MOST_LETTERS_OF_A_FORMAT} characters")
 
 
 def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
-    """Return a workbook for editing, its first sheet, and the rows that are not blank."""
+    """Return a workbook for editing, its first sheet, and the numbers of its nonblank rows."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (
@@ -367,14 +367,14 @@ class _EditCheck:
         self._sharing = self._longest = 0
 
     def check(self) -> None:
-        """Check all parts of the file."""
+        """Raise an error if editing a part of the file would take too much memory."""
         for name in self._parts.members:
             self._sharing = self._longest = 0
             # openpyxl does not parse parts that are not XML, such as pictures.
             with suppress(expat.ExpatError):
                 self._parts.parse(name, self._start, None, self._text)
             if self._sharing * self._longest > (most := _SHARED + self._parts.packed):
-                self._parts.refuse(f"its shared formulas have more than {most} characters")
+                self._parts.refuse(f"the shared formulas have more than {most} characters")
 
     def _start(self, tag: str, given: dict[str, str]) -> None:
         packed = self._parts.packed
@@ -383,16 +383,16 @@ class _EditCheck:
         self._objects += tag != "c" and tag not in _LIGHT
         if self._cells > _CELLS + packed or self._objects > _OBJECTS + packed // 2:
             most = f"{_CELLS + packed} cells or {_OBJECTS + packed // 2} other objects"
-            self._parts.refuse(f"it has more than {most}")
+            self._parts.refuse(f"the file has more than {most}")
         if tag == "mergeCell":
             first, top, last, bottom = self._boundaries(given.get("ref", ""))
             self._merged += (last - first + 1) * (bottom - top + 1)
             if self._merged > _MERGED + packed:
-                self._parts.refuse(f"its merged cells cover more than {_MERGED + packed} cells")
+                self._parts.refuse(f"the merged cells cover more than {_MERGED + packed} cells")
         elif tag == "f":
             self._sharing += given.get("t") == "shared"
         elif len(given.get("sqref", "")) > _MOST_LETTERS:
-            self._parts.refuse(f"a rule has a list of ranges with over {_MOST_LETTERS} characters")
+            self._parts.refuse(f"the ranges of a rule have more than {_MOST_LETTERS} characters")
         _check_format(self._parts, given)
 
     def _text(self, data: str) -> None:

@@ -75,7 +75,7 @@ class Group(NamedTuple):
     exact: bool
 
     def project(self, P: Floats) -> Floats:
-        """Project columns of ``P`` on nonnegative values with sum 1 (``exact``) or at most 1."""
+        """Project columns of ``P`` onto nonnegative vectors with sum 1 (``exact``) or at most 1."""
         falling = -np.sort(-P, axis=0)
         shift = (np.cumsum(falling, axis=0) - 1) / np.arange(1, len(P) + 1)[:, None]
         last = (falling > shift).sum(axis=0) - 1
@@ -101,7 +101,7 @@ class Coherence:
         self.sets: list[Group | Forest] = [*groups, *_forests(implications, reach)]
 
     def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
-        """Return how many constraints each row violates for all values of its missing entries."""
+        """Return how many constraints each row violates, whatever its missing entries may be."""
         low = high = positive.astype(np.float64) @ self.A.T
         if missing is not None:
             low = low + missing @ self.A.minimum(0).T

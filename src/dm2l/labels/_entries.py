@@ -40,7 +40,7 @@ class EntryWeights:
         return type(self)(taken(self.targets), taken(self.weights))
 
     def rows_only(self, T: Signs, name: str) -> Floats | None:
-        """Return weights of rows; raise an error if the weights of a row's entries differ."""
+        """Return one weight per row; raise an error if the weights of a row's entries differ."""
         rows = self.rows
         if rows is None or self.weights is None:
             return None
@@ -60,7 +60,7 @@ class EntryWeights:
 def checked_weights(
     name: str, given: Any, shape: tuple[int, ...], use: Mask | None = None, allow_zero: bool = False
 ) -> Floats:
-    """Return weights as float64, with 0 where ``use`` is false; check that all are valid."""
+    """Check that weights are valid; return them as float64, with 0 where ``use`` is false."""
     given = given.toarray() if sp.issparse(given) else to_numpy(given)
     values = np.asarray(given, dtype=np.float64)
     if values.shape != shape:

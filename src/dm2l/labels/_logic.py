@@ -44,7 +44,7 @@ class RuleText(NamedTuple):
         """Raise an error if the rule has a wrong number of labels or an invalid name."""
         pair, count = self.field in ("implications", "exclusions"), len(self.names)
         if len(set(self.names)) < count or count < 2 or (pair and count > 2):
-            hint = " Use 'at most one' for more." * (self.field == "exclusions" and count > 2)
+            hint = " For more, use 'at most one'." * (self.field == "exclusions" and count > 2)
             number = "two" if pair else "at least two"
             raise ValueError(f"the rule {str(self)!r} needs {number} different labels.{hint}")
         if any(not name or len(name.splitlines()) != 1 for name in self.names):
@@ -57,7 +57,7 @@ class RuleText(NamedTuple):
 
 
 class Propagation(NamedTuple):
-    """Signs with all entries that follow from rules, and a mask of rows that contradict rules."""
+    """Signs in which rules have filled in missing entries, and a mask of contradictory rows."""
 
     signs: Signs
     contradictory: NDArray[np.bool_]
@@ -105,7 +105,7 @@ class RuleLogic:
         # Unit propagation finds every contradiction between rules about two labels.
         wide = [rule for rule, at in self.rules if rule.field == "exactly_one" and len(at) > 2]
         if wide and self.coherence.best(np.zeros(m), np.zeros(m, dtype=np.int8)) is None:
-            raise ValueError(f"No labels obey all rules. Remove or correct {_listed(wide, 'or')}.")
+            raise ValueError(f"No row can obey all rules. Remove or edit {_listed(wide, 'or')}.")
 
     def _refuse_cycles(self) -> None:
         rules = {tuple(at): rule for rule, at in self.rules if rule.field == "implications"}
@@ -123,7 +123,7 @@ class RuleLogic:
             ) from error
 
     def _probe(self) -> None:
-        """Raise an error if a label can never be positive; find labels that are always positive."""
+        """Raise an error if a label can never be positive; store the labels that always are."""
         m = len(self.columns)
         for start in range(0, m, step := max(1, _BLOCK // (2 * m + 1))):
             rows = np.arange(start, min(start + step, m))
@@ -137,7 +137,7 @@ class RuleLogic:
             self._always[rows] = self._propagate(-one)[1]
 
     def propagate(self, T: Signs) -> Propagation:
-        """Add labels that follow by unit propagation, except in rows that contradict the rules."""
+        """Fill in labels by unit propagation, except in rows that contradict the rules."""
         found, against = T.copy(), np.zeros(len(T), dtype=bool)
         for start in range(0, len(T), step := max(1, _BLOCK // (2 * len(self.columns) + 1))):
             rows = slice(start, start + step)
@@ -145,7 +145,7 @@ class RuleLogic:
         return Propagation(found, against)
 
     def _propagate(self, T: Signs) -> tuple[Signs, NDArray[np.bool_]]:
-        """Return the signs of the columns in rules, and the rows that contradict the rules."""
+        """Return the propagated signs of columns in rules, and a mask of contradictory rows."""
         m, sizes = T.shape[1], self.groups.sum(axis=1)
         known = np.hstack([(T > 0) | self._always, T < 0])
         while True:
@@ -213,7 +213,7 @@ class RuleLogic:
             yield row, self.columns[[fact % m for fact in self._explain(T[row, self.columns])[0]]]
 
     def explain(self, signs: Signs) -> str:
-        """Return a text with the known labels of a row that contradict rules, and the rules."""
+        """Return a text with the contradictory labels of a row, and the rules they contradict."""
         m, (facts, rules) = len(self.columns), self._explain(signs[self.columns])
         said = [f"{self.names[fact % m]!r} is {'yes' if fact < m else 'no'}" for fact in facts]
         return f"{' and '.join(said)}, which contradicts {rules}"

@@ -1,4 +1,4 @@
-"""The label matrix: validated labels in the common form of the whole library.
+"""Validated label matrices, in the representation that the whole library uses.
 
 Labels are stored as *signs*: an ``int8`` matrix ``T`` with ``+1`` for an observed positive, ``-1``
 for an observed negative and ``0`` for a missing entry. In the paper this is ``R_Omega(Y)``, which
@@ -40,8 +40,8 @@ class LabelMatrix:
     """Labels with missing entries: signs, entry weights, names and coding.
 
     Estimators and metrics convert labels to a LabelMatrix. If a value other than NaN marks missing
-    labels, create one with :meth:`from_array`. Every function that accepts labels also accepts a
-    LabelMatrix, without further arguments.
+    labels, create the LabelMatrix with :meth:`from_array`. Functions that accept labels also accept
+    a LabelMatrix, without further arguments.
 
     Attributes
     ----------
@@ -91,12 +91,12 @@ class LabelMatrix:
         mask: Any = None,
         weights: Any = None,
     ) -> "LabelMatrix":
-        """Read labels from an array, data frame, list or sparse matrix; all may be missing.
+        """Read labels, which may all be missing, from an array, data frame, list or sparse matrix.
 
         Parameters
         ----------
         Y : array-like, data frame or sparse matrix of shape (n, c) or (n,)
-            Labels 0/1, True/False or -1/+1; -1/+1 in a sparse matrix; or a 1-D ``y`` of classes.
+            Labels 0/1, True/False or -1/+1; a sparse matrix of -1/+1; or a 1-D ``y`` of classes.
         missing_label : scalar, default=nan
             Value that marks a missing label.
         missing_as : {None, "missing", "negative", "unlabelled"}, default=None
@@ -154,7 +154,7 @@ class LabelMatrix:
         return replace(self, signs=np.ascontiguousarray(self.signs[rows]), entries=entries)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
-        """Convert to the coding of the input; missing labels are NaN, or None for classes."""
+        """Return labels in the coding of the input; missing labels are NaN, or None in 1-D."""
         seen = self.signs != 0
         if self.classes is None:
             values = np.where(self.signs > 0, 1.0, float(self.negative))
@@ -175,7 +175,7 @@ class LabelMatrix:
         return int(self.signs.shape[1])
 
     def masked(self, mask: Any) -> Self:
-        """Return labels in which the entries are missing where ``mask`` is False."""
+        """Return a copy in which all entries are missing where ``mask`` is False."""
         signs = np.where(mask, self.signs, 0).astype(np.int8)
         held = self.entries
         entries = held and EntryWeights.of(signs, held.targets, held.weights)
@@ -216,7 +216,7 @@ class LabelMatrix:
         """Warn about labels with at most one observed class."""
         positive, negative = (self.signs > 0).any(axis=0), (self.signs < 0).any(axis=0)
         empty, single = ~(positive | negative), positive ^ negative
-        for which, what in ((empty, "no observed entry"), (single, "only one class observed")):
+        for which, what in ((empty, "no observed entry"), (single, "only one observed class")):
             if which.any() and self.kind == "multilabel":
                 shown = [column_text(int(j), self.names) for j in np.flatnonzero(which)[:5]]
                 more = "" if which.sum() <= 5 else f" and {which.sum() - 5} more"
@@ -242,8 +242,7 @@ def parse_labels(
             "This estimator requires y to be passed, but the target y is None. Expected array-like "
             "of labels."
         )
-    if missing_as is not None:
-        check_choice("missing_as", missing_as, *_parsing.MEANINGS)
+    check_choice("missing_as", missing_as, None, *_parsing.MEANINGS)
     unlabelled = missing_as == "unlabelled"
     if isinstance(Y, LabelMatrix):
         labels = Y
@@ -338,7 +337,7 @@ def parse_new_rows(
 def fill_with_labels(
     given: LabelMatrix, positive: Any, left: Mask, missing_label: Any
 ) -> NDArray[Any]:
-    """Return labels with decisions in missing entries; entries in ``left`` stay missing."""
+    """Return the labels with decisions for missing entries, but not for entries in ``left``."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
     if left.any():
         if not isinstance(missing_label, Real):  # numpy would convert numbers to text
@@ -348,7 +347,7 @@ def fill_with_labels(
 
 
 def frame_like(filled: NDArray[Any], y: Any) -> Any:
-    """Return the array as a data frame like ``y`` if ``y`` is a data frame."""
+    """Return the array, or a data frame with the columns of ``y`` if ``y`` is a data frame."""
     if hasattr(y, "iloc") and hasattr(y, "columns"):
         return type(y)(filled, index=y.index, columns=y.columns)
     if hasattr(y, "columns"):  # polars
@@ -375,7 +374,7 @@ class LearnableMask(NamedTuple):
 
     @classmethod
     def of(cls, T: Signs, entries: EntryWeights | None = None) -> Self:
-        """Compute the mask for a matrix of signs; ``entries`` are weights for observed rates."""
+        """Compute the mask for a matrix of signs; ``entries`` may give weights of the signs."""
         parts: Any = T > 0, T < 0
         if entries is not None and entries.weights is not None:
             parts = parts[0] * entries.weights, parts[1] * entries.weights
@@ -387,10 +386,8 @@ class LearnableMask(NamedTuple):
     def apply(
         self, X: Any, labels: LabelMatrix, *, pairwise: bool = False
     ) -> tuple[Any, LabelMatrix]:
-        """Return the kept rows of ``X``, and the learnable labels of these rows.
-
-        If ``pairwise``, ``X`` is a kernel matrix, and its columns are also selected.
-        """
+        """Return the kept rows of ``X``, and the learnable labels of these rows."""
+        # If ``pairwise``, ``X`` is a kernel matrix, and its columns are also selected.
         if pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(f"A precomputed kernel matrix must be square, got shape {X.shape}.")
         signs = np.ascontiguousarray(labels.signs[:, self.learnable][self.keep])
@@ -422,7 +419,7 @@ class LabelForm:
 
     @classmethod
     def resumed(cls, labels: LabelMatrix, negatives: int, marks: tuple[Any, Any]) -> Self:
-        """Return a form that continues after ``labels`` with ``negatives`` negative entries."""
+        """Return a reader for blocks after ``labels``, which have ``negatives`` negatives."""
         form = cls(*marks, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):
@@ -446,14 +443,14 @@ class LabelForm:
         return found.signs
 
     def join(self, other: Self) -> None:
-        """Check that blocks read by ``other``, a copy of this form, have the same format."""
+        """Check that blocks read by ``other``, a copy of this reader, have the same format."""
         self._take(other.labels, other._coding)
 
     def _by_classes(self, Y: Any, label_mask: Any) -> LabelMatrix:
         if self._classes is None:
             raise ValueError(
-                "A 1-D y needs classes=, an array of all classes, because a block may not contain "
-                "all of them."
+                "A 1-D y needs classes=, an array of all classes, because a single block may lack "
+                "some of them."
             )
         classes = self._classes
         if label_mask is not None:

@@ -49,7 +49,7 @@ def read_values(
 
 
 def open_container(Y: Any) -> tuple[NDArray[Any], Mask, Names]:
-    """Return values, a mask of null entries, and column names or None."""
+    """Return the values in a container, a mask of null entries, and column names or None."""
     if is_non_numpy(Y):
         Y = to_numpy(Y)
     if isinstance(Y, np.ma.MaskedArray):  # check_array would drop the mask
@@ -199,7 +199,7 @@ def parse_matrix(values: NDArray[Any], observed: Mask, names: Names) -> tuple[Si
         row, column = np.argwhere(zero)[0]
         raise ValueError(
             f"Y mixes the codings 0/1 and -1/+1: it has 0 in row {row}, "
-            f"{column_text(column, names)}, and -1 elsewhere. If one of them marks missing labels, "
+            f"{column_text(column, names)}, and -1 elsewhere. If 0 or -1 marks missing labels, "
             "pass missing_label=0 or missing_label=-1."
         )
     signs = positive.astype(np.int8) - (zero | minus).astype(np.int8)
@@ -332,7 +332,7 @@ class SparseLabelMatrix:
         return n - self.positives()
 
     def at(self, labels: NDArray[np.intp]) -> NDArray[np.int8]:
-        """Return the signs of k labels per row; ``labels`` are (n, k) column numbers."""
+        """Return the signs of k labels per row; ``labels`` of shape (n, k) are column numbers."""
         rows = np.repeat(np.arange(len(labels)), labels.shape[1])
         found = _entries(self.signed, rows, labels.ravel())
         return self._with_negatives(found.reshape(labels.shape))
@@ -366,8 +366,7 @@ def read_sparse(
     Y: Any, label_mask: Any = None, missing_label: Any = np.nan, missing_as: str | None = None
 ) -> SparseLabelMatrix:
     """Read the labels of a sparse ``Y`` without converting it or a sparse mask to dense."""
-    if missing_as is not None:
-        check_choice("missing_as", missing_as, *MEANINGS)
+    check_choice("missing_as", missing_as, None, *MEANINGS)
     Y = sp.csr_array(Y, copy=True)
     Y.sum_duplicates()  # entries stored twice are then rejected in every format
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))

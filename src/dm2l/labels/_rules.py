@@ -31,13 +31,13 @@ _RULE = re.compile(rf"(?:{_CHAIN}|{_HEAD}({_NAME}(?:,{_NAME})*)|\s*)(?:#.*)?")
 class LabelRules:
     """Logical rules that the labels of every row obey.
 
-    Estimators with rules fill in missing labels that follow from known labels. Their probabilities
-    and predictions obey the rules.
+    Estimators with rules fill in missing labels that follow from known labels. The probabilities
+    and labels that such estimators predict obey the rules.
 
     Parameters
     ----------
     implications : sequence of (str, str), default=()
-        Pairs of a child and a parent. If the child is positive, the parent is positive.
+        Pairs of a child and a parent label. If the child is positive, so is the parent.
     exclusions : sequence of (str, str), default=()
         Pairs of labels that are never positive together.
     at_most_one, exactly_one : sequence of sequences of str, default=()
@@ -46,7 +46,7 @@ class LabelRules:
         Names of all label columns in order, for labels that are plain arrays. The column names of a
         data frame take precedence. By default, columns are called "y0", "y1", ...
     places : mapping of str to str, default=None
-        Place of each rule in a file, by the text of the rule, for messages. :meth:`read` sets it.
+        Maps the text of each rule to its place in a file, for messages. :meth:`read` sets it.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class LabelRules:
 
     @classmethod
     def _of(cls, rules: Iterable[RuleText], label_names: Sequence[str] | None) -> Self:
-        """Make rules from their texts, which can have any order."""
+        """Make rules from texts in any order."""
         found: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in FIELDS}
         places: dict[str, str] = {}
         for rule in rules:
@@ -108,7 +108,7 @@ class LabelRules:
         paths : iterable of str, default=()
             Paths such as ``"animal/reptile/snake"``, in which each level is the name of a label.
         edges : iterable of (str, str), default=()
-            Pairs of child and parent.
+            Pairs of a child and a parent label.
         separator : str, default="/"
             Text between two levels.
         """
@@ -201,8 +201,8 @@ class LabelRules:
     def violations(self, Y: Any, label_names: Iterable[Any] | None = None) -> NDArray[np.intp]:
         """Count the rules that each row violates.
 
-        ``Y`` are usually predicted labels. Missing labels violate no rule. See :meth:`propagate`
-        for parameters.
+        ``Y`` usually contains predicted labels. Missing labels violate no rule. See
+        :meth:`propagate` for parameters.
         """
         labels, logic = self._labels(Y, label_names)
         known = labels.signs[:, logic.columns]

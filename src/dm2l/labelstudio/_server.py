@@ -76,7 +76,7 @@ class Backend:
     def _predict(self, body: Mapping[str, Any]) -> Any:
         controls, tasks = self._controls(body.get("label_config")), body.get("tasks")
         if not isinstance(tasks, list) or not all(isinstance(task, Mapping) for task in tasks):
-            raise ValueError("The request must have a list 'tasks'.")
+            raise ValueError("The request must contain a list 'tasks' of JSON objects.")
         # Tasks also contain annotations that were made while no backend was running.
         late = [(task, one) for task in tasks for one in _tasks.annotations_of(task)]
         self._take(late, controls, again=False)
@@ -95,7 +95,7 @@ class Backend:
             if not isinstance(tasks, list) or len(tasks) != len(made):
                 tasks = [None]
             if not all(isinstance(task, Mapping) for task in tasks):
-                raise ValueError("Each annotation must have a task.")
+                raise ValueError("Each annotation in a request must have a task.")
             taken = self._take(zip(tasks, made, strict=True), self._controls(config))
         elif action == TRAIN:
             self.refit()
@@ -103,11 +103,11 @@ class Backend:
 
     def _controls(self, config: Any) -> _tasks.Controls:
         if not isinstance(config, str):
-            raise ValueError("The request must have a labelling configuration.")
+            raise ValueError("The request must contain a labelling configuration.")
         return _tasks.read_config(config, tuple(self.session.table.label_names))
 
     def _take(self, made: Iterable[Any], controls: _tasks.Controls, *, again: bool = True) -> int:
-        """Save pairs of tasks and annotations to the journal; return the number of new answers."""
+        """Save annotations of tasks to the journal, and return the number of new answers."""
         taken, n_tasks = 0, 0
         for task, annotation in made:
             row = _tasks.row_of(task, self.session)
@@ -125,7 +125,7 @@ class Backend:
         return taken
 
     def refit(self) -> None:
-        """Refit the model in the background; if a refit is running, repeat it when it ends."""
+        """Refit the model in the background, or again as soon as a running refit ends."""
         with self._lock:
             self._wanted, self._new = True, 0
             if self._worker is None:
@@ -166,7 +166,7 @@ class _Handler(Handler):
         for given, name in ((first, rest), (self._secret(), f"{first}{slash}{rest}")):
             if compare_digest(given.encode(), self.server.token.encode()):
                 return name
-        raise AccessError(401, "The token is missing or wrong. Use the printed address.")
+        raise AccessError(401, "No valid token. Use the address that dm2l backend printed.")
 
     def _secret(self) -> str:
         scheme, _, value = self.headers.get("Authorization", "").partition(" ")
@@ -221,7 +221,7 @@ def kept_token(path: Path) -> str:
             check_token(token)
         except ValueError as error:
             raise ValueError(
-                f"{path} does not contain a valid token. {error} Delete the file to get a new one."
+                f"{path} has no valid token. {error} Delete the file to get a new token."
             ) from error
     else:
         token = token_urlsafe(32)

@@ -26,7 +26,7 @@ class AnnotationSession(ReviewSession):
 
     @property
     def version(self) -> str:
-        """The version name of the current model; it is the same after a restart."""
+        """The version name of the current model, which a restart does not change."""
         with self._lock:
             content = self.learnt.tobytes() + self.model.correlation.round(6).tobytes()
             new = ~np.isnan(self.learnt) & (self.learnt != self.table.Y)
@@ -35,15 +35,15 @@ class AnnotationSession(ReviewSession):
     def open_rows(self) -> list[int]:
         """Return the rows with undecided missing labels, the most valuable row first."""
         with self._lock:
-            return [i + 1 for i in self._predictions.rank_rows(self.journal.left())]
+            return (self._predictions.values.rank_rows(self.journal.left())[0] + 1).tolist()
 
     def annotate(self, row: int, answers: Mapping[str, str], *, again: bool = True) -> int:
         """Save the new answers (by label) of an annotation; return the number of new answers.
 
         Rows are counted from 1. Answers to observed labels confirm or correct these labels. "skip"
-        never replaces an earlier answer. With ``again=False``, no answer replaces an earlier one. A
-        yes also answers the labels that it implies by rules. Answers to an exactly-one group are
-        not saved if all are no.
+        never replaces an earlier answer. With ``again=False``, earlier answers stay unchanged. If a
+        yes implies another label by rules, the answer to that label is also yes. If all answers to
+        an exactly-one group are no, these answers are not saved.
         """
         with self._lock:
             made, new = self.journal.made, dict[str, str]()
@@ -58,7 +58,7 @@ class AnnotationSession(ReviewSession):
             return len(new)
 
     def _implied(self, answers: Mapping[str, str]) -> Mapping[str, str]:
-        """Replace no by an implied yes; drop the answers to an exactly-one group if all are no."""
+        """Replace no by yes where rules imply yes, and drop exactly-one groups that are all no."""
         if (logic := self.journal._logic) is None:
             return answers
         names = self.table.label_names
@@ -139,7 +139,7 @@ def _labels(tag: ET.Element, names: set[str]) -> dict[ChoicePath, str]:
             found[path] = words[-1]
     label, count = Counter(found.values()).most_common(1)[0] if found else ("", 0)
     if count > 1:
-        raise ValueError(f"{count} choices match the label {label!r}. Name labels by full paths.")
+        raise ValueError(f"{count} choices match the label {label!r}. Use full paths as names.")
     return found
 
 
@@ -236,7 +236,7 @@ def prediction_of(
 
 
 def export_tasks(session: AnnotationSession, output: str | Path, top: int | None = None) -> int:
-    """Write open rows (most valuable first) and answered rows as tasks; return their number."""
+    """Write open rows (most valuable first) and answered rows, and return the number of tasks."""
     table, version, logic = session.table, session.version, session.journal._logic
     controls = read_config(make_config(table.label_names), tuple(table.label_names))
     open_rows = session.open_rows()
@@ -256,7 +256,7 @@ def export_tasks(session: AnnotationSession, output: str | Path, top: int | None
 def import_annotations(
     session: AnnotationSession, path: str | Path, config: str | None = None, unchosen: str = "no"
 ) -> tuple[int, int]:
-    """Save the answers in a Label Studio export; return the number of answers and unknown tasks."""
+    """Save the answers of a Label Studio export; return numbers of answers and unknown tasks."""
     names = session.table.label_names
     controls = read_config(make_config(names) if config is None else config, tuple(names))
     with translate_errors(path, "JSON of Label Studio", RecursionError):
@@ -273,16 +273,16 @@ def import_annotations(
             used = {str(one.get("from_name")) for one in results}
             if annotation["result"] and not used & known:
                 raise ValueError(
-                    f"{path} has results of {', '.join(sorted(map(repr, used)))}, but the "
-                    f"labelling configuration has {', '.join(sorted(map(repr, known)))}. Pass the "
-                    "configuration of the project with --config."
+                    f"{path} has results of the tags {', '.join(sorted(map(repr, used)))}, but the "
+                    f"labelling configuration has the tags {', '.join(sorted(map(repr, known)))}. "
+                    "Pass the configuration of the project with --config."
                 )
     n_answers = sum(session.annotate(row, answers) for row, answers in made if row is not None)
     return n_answers, rows.count(None)
 
 
 def row_of(task: Mapping[str, Any], session: AnnotationSession) -> int | None:
-    """Return the row number of a task, from 1, or None if the task is not a row of this table."""
+    """Return the row number (from 1) of a task, or None if the task is not a row of this table."""
     data = task.get("data")
     if not isinstance(data, Mapping) or data.get(TABLE) != session.journal.digest[:12]:
         return None
@@ -328,7 +328,7 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
         rows.append({name: str(simple[name]) if name in simple else None for name in names})
     for name in names:
         if all(row[name] is None for row in rows):
-            raise ValueError(f"No task has the column {name!r} of the model. Add this column.")
+            raise ValueError(f"No task has the column {name!r} of the model. Add it to the tasks.")
     frame = require("pandas", "io").DataFrame(rows, columns=names, dtype=object)
     Y = np.full((len(rows), len(model.label_names)), np.nan)
     table = Table(Path("tasks"), frame, None, names, model.label_names, Y)

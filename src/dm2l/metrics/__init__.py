@@ -1,6 +1,6 @@
 """Metrics for label matrices with missing entries.
 
-Every function takes ``(y_true, y_score)``. ``y_true`` is an array with NaN for missing labels, or a
+Every metric takes ``(y_true, y_score)``. ``y_true`` is an array with NaN for missing labels, or a
 :class:`~dm2l.labels.LabelMatrix`. If labels are missing, metrics estimate the value that the
 complete labels would give; ``estimate=False`` evaluates only the observed labels. Definitions
 differ in the literature: ``convention`` selects ``"paper"`` (the text of the DM2L paper),

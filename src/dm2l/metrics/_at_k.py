@@ -1,8 +1,7 @@
-"""Metrics of the ``k`` labels with the highest scores, from scores or from lists of top labels."""
+"""Metrics at ``k``, which evaluate the ``k`` labels with the highest scores in each row."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
+from dm2l._utils.inputs import check_counts
 from dm2l.labels._matrix import parse_sparse_labels
 from dm2l.labels._parsing import SparseLabelMatrix
 from dm2l.metrics._complete import Array, check_propensities
@@ -37,14 +37,14 @@ def precision_at_k(
     Parameters
     ----------
     y_true : array-like, sparse matrix, LabelMatrix or SparseLabelMatrix of shape (n, c)
-        Labels 0/1 or -1/+1, NaN where missing. They may be sparse if ``y_score`` is a list.
+        Labels 0/1 or -1/+1, NaN where missing. Sparse labels require a tuple as ``y_score``.
     y_score : array-like of shape (n, c), or tuple (indices, scores) of arrays of shape (n, K)
-        Scores, or a list of the ``K >= k`` best labels of each row, best first, as returned by
-        ``predict_top_k``. Missing labels in the list are skipped.
+        Scores of all labels, or the ``K >= k`` best labels of each row with their scores, best
+        first, as from ``predict_top_k``. Listed labels that are missing in ``y_true`` are skipped.
     k : int, default=1
         Number of labels to consider in each row.
     **options : dict
-        As in :func:`ranking_loss`. With a list, only observed labels are evaluated.
+        As in :func:`ranking_loss`. If ``y_score`` is a tuple, only observed labels are evaluated.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def precision_at_k(
 def ndcg_at_k(
     y_true: Any, y_score: Any, k: int = 1, **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Normalized discounted cumulative gain (nDCG) of the ``k`` best observed labels.
+    r"""Normalized discounted cumulative gain (nDCG) at ``k``, computed on the observed labels.
 
     .. math:: \frac1p \sum_i \frac{\sum_{l=1}^{k} [y_{i, r_l} = 1] / \log_2(l + 1)}
               {\sum_{l=1}^{\min(k, |C_i^+|)} 1 / \log_2(l + 1)}
@@ -116,13 +116,13 @@ def propensity_scored_precision_at_k(
     Parameters
     ----------
     y_true, y_score, k, **options
-        As in :func:`precision_at_k`, but only observed labels are evaluated. A number as
-        ``undefined`` is the result if no row has an observed positive.
+        As in :func:`precision_at_k`, but only observed labels are evaluated. If ``undefined`` is a
+        number, it is the result if there are no observed positives.
     propensities : array-like of shape (c,)
         For each label, the probability that a positive is observed, for example from
         :func:`propensities` of the *training* labels.
     normalize : bool, default=True
-        Divide the result by the result of the best possible order, as in published tables.
+        Whether to divide the value by the highest possible value, as in published tables.
         Without normalization, the value may exceed 1.
 
     Examples
@@ -172,7 +172,7 @@ def _discounts(k: int) -> Array:
 def _propensity_scored(
     given: Given, k: int, propensities: Any, normalize: bool, discount: Callable[[int], Array]
 ) -> float | MetricValue:
-    """Return the mean gain of the first ``k`` labels; ``normalize`` divides it by the best mean."""
+    """Return the mean gain of ``k`` labels, relative to its maximum if ``normalize`` is true."""
     places = _find_places(given, k)
     gains = 1.0 / check_propensities(propensities, places.truth.signed.shape[1])
     discounts = discount(places.labels.shape[1])
@@ -195,7 +195,7 @@ def _propensity_scored(
 
 
 class _Places(NamedTuple):
-    """The ``k`` observed labels of each row with the highest scores, best first."""
+    """For each row, the ``k`` observed labels with the highest scores, best first."""
 
     labels: NDArray[np.intp]
     hits: NDArray[np.bool_]
@@ -204,7 +204,7 @@ class _Places(NamedTuple):
     n_observed: NDArray[np.int64]
 
     def best(self, gains: Array, discounts: Array) -> Array:
-        """Return the highest possible sum of discounted gains at ``k`` places of each row."""
+        """Return for each row the highest possible sum of ``k`` discounted gains."""
         stored = self.truth.signed
         positive = stored.data > 0
         rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))[positive]
@@ -220,9 +220,8 @@ class _Places(NamedTuple):
 
 
 def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
-    """Read dense labels with all scores, or dense or sparse labels with a list of best labels."""
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be an integer of at least 1, got {k!r}.")
+    """Read labels and scores; a tuple ``y_score`` lists the best labels of each row."""
+    check_counts(k=k)
     if not isinstance(y_score, tuple):
         return read(y_true, y_score, **options)
     truth = parse_sparse_labels(y_true, allow_empty=True)
@@ -242,7 +241,7 @@ def _read(y_true: Any, y_score: Any, k: int, options: Any) -> Given:
 
 
 def _find_places(given: Given, k: int) -> _Places:
-    """Find the ``k`` observed labels of each row with the highest scores."""
+    """Find in each row the ``k`` observed labels with the highest scores."""
     truth, labels = given.T, given.S
     if isinstance(truth, SparseLabelMatrix):
         signs = truth.at(labels)
@@ -268,7 +267,7 @@ def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
             f"The indices and the scores in y_score must have {n} rows and the same shape, got "
             f"shapes {labels.shape} and {values.shape}."
         )
-    wanted = f"indices must be columns of y_true: integers from 0 to {c - 1}"
+    wanted = f"indices must be column numbers of y_true: integers from 0 to {c - 1}"
     if labels.dtype.kind not in "iu":
         raise ValueError(f"y_score has indices of type {labels.dtype}, but {wanted}.")
     outside = np.argwhere((labels < 0) | (labels >= c))
@@ -278,7 +277,7 @@ def _check_list(scores: tuple[Any, ...], n: int, c: int) -> NDArray[np.intp]:
     unsorted = np.isnan(values).any(axis=1) | (np.diff(values, axis=1) > 0).any(axis=1)
     if unsorted.any():
         what = f"The scores in row {unsorted.argmax()} of y_score contain NaN or are not sorted."
-        raise ValueError(f"{what} Sort the scores of each row from high to low, without NaN.")
+        raise ValueError(f"{what} Remove NaN, and sort the scores of each row in descending order.")
     ordered = np.sort(labels, axis=1)
     twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
     if len(twice):

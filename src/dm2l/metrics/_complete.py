@@ -1,15 +1,15 @@
 r"""Estimates of row-wise metrics for the complete labels.
 
-An entry that is observed with rate :math:`\rho` represents :math:`1 / \rho` entries. A missing
-entry has a probability :math:`p`, which is its score after calibration on other rows:
+An entry that is observed with probability :math:`\rho` represents :math:`1 / \rho` entries. Let
+:math:`p` be the probability of a positive, which is the score calibrated on other rows. Then
 
 .. math:: q_{ij} = p_{ij} + \frac{o_{ij}}{\rho_{ij}} (y_{ij} - p_{ij}), \qquad E[q_{ij}] = y_{ij}
 
-The expectation is over masks and holds for any ``p``; good probabilities lower the variance. If the
+Over random masks, ``q`` is unbiased for any ``p``; accurate ``p`` lower its variance. If the
 entries of a row are hidden independently, then products of the ``q`` of different labels, and sums
-of such products, are also unbiased. A metric of a row with ``P`` positives has a factor
-:math:`1 / P`. The metric is a sum of products if the factor is written as an integral over
-:math:`t^{P - 1} = \prod_j (1 - (1 - t) y_j)` (``Inverse``).
+of such products, are also unbiased. The metrics of a row with ``P`` positives contain the factor
+:math:`1 / P`, the integral over ``t`` from 0 to 1 of :math:`t^{P - 1}`. For a positive ``i``, this
+is :math:`\prod_{j \ne i} (1 - (1 - t) y_j)`, so the metrics are sums of products (``Inverse``).
 """
 
 from collections.abc import Callable
@@ -33,12 +33,12 @@ LOWEST = 0.02  # lower observed rates are raised to LOWEST, so that no weight ex
 
 
 def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
-    r"""Estimate for each label, from its frequency, the probability that a positive is observed.
+    r"""Estimate from each label's frequency the probability that a positive is observed.
 
     .. math:: p_j = \frac{1}{1 + C (N_j + b)^{-a}}, \qquad C = (\log N - 1) (b + 1)^a
 
     with ``N`` rows and ``N_j`` observed positives of label ``j``. The commonly used defaults were
-    fitted to Wikipedia articles; ``a=0.6, b=2.6`` were fitted to shop items (Jain, Prabhu and
+    fitted to Wikipedia articles, and the values ``a=0.6, b=2.6`` to shop items (Jain, Prabhu and
     Varma, "Extreme Multi-label Loss Functions", KDD 2016).
 
     Parameters
@@ -68,20 +68,20 @@ def propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> Array:
 
 
 def observation_weights(y_true: Any, rates: Any, *, return_effective: bool = False) -> Any:
-    r"""Return the inverse observed rates of entries, for the ``label_weight`` of ``fit``.
+    r"""Return inverse probabilities of observation, to pass to ``fit`` as ``label_weight``.
 
     An entry that is observed with probability :math:`e` represents :math:`1 / e` entries. If the
-    rates are correct, a weighted fit estimates the model of the complete labels. Missingness may
-    depend on the label, on the features or on the value of the entry.
+    rates are correct, a weighted fit estimates the model that complete labels would give. Whether
+    an entry is missing may depend on the label, on the features and on the value of the entry.
 
     Parameters
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
         Labels, NaN where missing.
     rates : array-like or tuple of two
-        Observed rates, above 0 and at most 1: one number, one per label, one per row (a column) or
-        one per entry, for example ``predict_proba`` of a model of the mask. A tuple contains the
-        rates of positives and the rates of negatives. Rates below 0.02 are raised to 0.02.
+        Probabilities that entries are observed, above 0: one number, or one per label, per row (as
+        a column) or per entry, such as ``predict_proba`` of a model of the mask. A tuple contains
+        the rates of positives and the rates of negatives. Rates below 0.02 are raised to 0.02.
     return_effective : bool, default=False
         Whether to also return the effective sample sizes.
 
@@ -111,7 +111,7 @@ def observation_weights(y_true: Any, rates: Any, *, return_effective: bool = Fal
 
 
 def observation_rates(T: Signs, rates: Any = None) -> tuple[Array, Array]:
-    """Return row weights and the observed rate of each entry, given or estimated from the mask."""
+    """Return the rate at which each entry is observed, given or estimated, and row weights."""
     if rates is None:
         return _from_mask(T != 0)
     if isinstance(rates, tuple):
@@ -141,7 +141,7 @@ def _given(rates: Any, T: Signs) -> Array:
 
 
 def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Estimate the observed rate of each entry from the mask; also return row weights."""
+    """Estimate from the mask the rate at which each entry is observed; also return row weights."""
     # The rate of an entry is conditional on the entries of earlier labels in its row: it is
     # rho_j (kappa + s) / (kappa + e) if s of them are observed and e were expected. With such
     # rates, products over a row stay unbiased. Rows without observed entries get lower weights,
@@ -165,7 +165,7 @@ def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
 
 
 def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
-    """Return the strength ``1 / kappa`` of differences between rows; 0 if chance explains them."""
+    """Return ``1 / kappa``, a measure of how much observed rates differ between rows, or 0."""
     total, mean = len(counts) + n_empty, label.sum()
     spread = (((counts - mean) ** 2).sum() + n_empty * mean**2) / total
     chance, pairs = (label * (1 - label)).sum(), mean**2 - (label**2).sum()
@@ -202,7 +202,7 @@ Inverse = list[tuple[float, float]]
 
 
 class CompleteRows:
-    """Unbiased estimates of the complete labels of rows, sorted by descending score."""
+    """Unbiased estimates of the complete labels; each row is sorted by descending score."""
 
     # Labels without observed entries are omitted. With break_ties, the later of two labels with
     # equal scores comes first.
@@ -246,7 +246,7 @@ class CompleteRows:
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
     def reordered(self, *, break_ties: bool) -> "CompleteRows":
-        """Return the same rows in the order for another value of ``break_ties``."""
+        """Return these rows with their labels sorted for the given ``break_ties``."""
         if break_ties == self.break_ties:
             return self
         other = CompleteRows(*self._given, break_ties=break_ties)
@@ -331,11 +331,11 @@ class CompleteRows:
 
     @cached_property
     def some_positive(self) -> Any:
-        """Estimate for each row whether it has positives: 1 if it has, otherwise 0."""
+        """Return for each row an estimate of whether it has a positive (1) or not (0)."""
         return sum(w * _one_of(self.q, t) for t, w in self.positives)
 
     def precision(self) -> Array:
-        """Return the average precision of each row; 0 without positives."""
+        """Return the average precision of each row; 0 for rows without positives."""
         total = np.zeros(len(self.q))
         share = np.asfortranarray(1.0 / (self.ties[1] + 1))
         for t, w in self.positives:
@@ -347,7 +347,7 @@ class CompleteRows:
         return total
 
     def pairs(self, ties: float) -> tuple[Array, Array]:
-        """Return shares of wrong pairs (a tie counts ``1 - ties``), and 1 if a row has pairs."""
+        """Return for each row the share of misranked pairs, and 1 if it has pairs, otherwise 0."""
         # For P positives and N negatives, 1 / (P N) = (1 / P + 1 / N) / c.
         wrong, both = np.zeros(len(self.q)), np.zeros(len(self.q))
         for inverse, labels in ((self.positives, self.q), (self.negatives, 1 - self.q)):
@@ -362,7 +362,7 @@ class CompleteRows:
         return wrong, both
 
     def depth(self) -> Array:
-        """Return the place of the last positive of each row; 0 without positives."""
+        """Return the rank of the lowest positive in each row; 0 for rows without positives."""
         total = np.zeros(len(self.q))
         for t, w in self.positives:
             f = _nonzero(1 - (1 - t) * self.q)
@@ -372,7 +372,7 @@ class CompleteRows:
         return total
 
     def gains(self, discounts: Array) -> Any:
-        """Return the normalized gain of the first labels of each row; 0 without positives."""
+        """Return the nDCG at ``len(discounts)`` of each row; 0 for rows without positives."""
         c, k = self.q.shape[1], len(discounts)
 
         def gained(q: Array, t: float) -> Array:
@@ -385,7 +385,7 @@ class CompleteRows:
 
 
 def _running(values: Array) -> Array:
-    """Return cumulative sums along rows, column by column, three times as fast as np.cumsum."""
+    """Return cumulative sums along rows, computed column by column for speed."""
     sums = np.array(values, order="F")
     for place in range(1, sums.shape[1]):
         sums[:, place] += sums[:, place - 1]
@@ -393,7 +393,7 @@ def _running(values: Array) -> Array:
 
 
 def _nonzero(f: Array) -> Array:
-    """Replace values near zero by small nonzero values in place, and return the array."""
+    """Replace values near zero in place by a small positive value, and return the array."""
     tiny = np.abs(f) < TINY
     if tiny.any():
         f[tiny] = TINY
@@ -412,7 +412,7 @@ def _one_of(q: Array, t: float) -> Array:
 
 
 def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return for each place of sorted rows the first and last place with an equal key."""
+    """Return the first and the last place with the same key, for each place of sorted rows."""
     n, c = keys.shape
     place = np.arange(c)
     ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)
@@ -423,7 +423,7 @@ def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], ND
 
 
 def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
-    """Return probabilities from cross-fitted logistic curves, shrunk towards a common curve."""
+    """Return cross-fitted probabilities from logistic curves, which are shrunk to their mean."""
     # The curves for each fifth of the rows are fitted to the other rows only.
     largest = np.abs(S).max(initial=0.0)
     S = S / largest if largest > 0 else S  # avoids overflow of squares
@@ -449,7 +449,7 @@ def cross_fitted_probabilities(T: Signs, S: Array, weights: Array) -> Array:
 
 
 def _newton(curves: Array, inputs: Array, signs: Array, W: Array, steps: int) -> Array:
-    """Take Newton steps for the curves (c, 2) of all labels, and shrink them towards their mean."""
+    """Return logistic curves (c, 2), fitted by Newton steps and shrunk towards their mean."""
     total, free = W.sum(axis=1) + 1e-9, np.zeros(curves.shape, dtype=bool)
     problem = LogisticProblem(inputs, signs, W, 1 / SPREAD**2, curves)
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""All metrics in one call, a table of metrics per label, and positive-unlabelled estimates."""
+"""All metrics at once, a table of metrics per label, and metrics for positive-unlabelled labels."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ def evaluate(
     only: Sequence[str] | None = None,
     **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
-    """Evaluate scores with all metrics and return each value with its counts.
+    """Compute all metrics, or the metrics in ``only``, for the same labels and scores.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def evaluate_positive_unlabelled(
     r"""Estimate the metrics of complete labels from positive-unlabelled labels and class priors.
 
     The estimates assume that a positive of label :math:`j` is observed with rate
-    :math:`c_j = s_j / \pi_j` in every row, where :math:`s_j` is the share of observed positives.
-    Let :math:`r_j` be the share of observed positives that are predicted, which estimates the
-    recall, and :math:`q_j` the share of rows that are predicted positive. Then
+    :math:`c_j = s_j / \pi_j`. Here, :math:`s_j` is the share of rows with an observed
+    positive, and :math:`\pi_j` the class prior. Let :math:`r_j` be the recall of the observed
+    positives, and :math:`q_j` the share of rows that are predicted positive. Then
 
     .. math:: \text{precision} = \pi r / q, \quad F_1 = 2 \pi r / (q + \pi), \quad
               \text{Hamming loss} = q + \pi - 2 \pi r, \quad
@@ -124,9 +124,9 @@ def evaluate_positive_unlabelled(
     Parameters
     ----------
     y_true : array-like, sparse matrix or LabelMatrix of shape (n, c)
-        Observed positives. Every other entry counts as unlabelled.
+        Observed positives. All other entries count as unlabelled.
     class_prior : float or array-like of shape (c,)
-        Share of positives of each label, for example ``model.class_prior_``.
+        Share of rows in which each label is positive, such as ``model.class_prior_``.
     y_score, y_pred, k
         As in :func:`evaluate`, for rows that were not used to train the model.
 

@@ -30,13 +30,13 @@ FULL_WEIGHT = 20  # a label with so many observed entries of its rarer class has
 def ranking_loss(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Share of (positive, negative) label pairs of a row in the wrong order (the paper's Rkl).
+    r"""Share of misranked (positive, negative) label pairs, averaged over rows (the paper's Rkl).
 
     .. math:: \frac1p \sum_i \frac{|\{(j', j'') \in C_i^+ \times C_i^- : f_{j'} \le f_{j''}\}|}
               {|C_i^+| |C_i^-|}
 
-    A tie is an error in all three conventions. Rows without observed positives or without observed
-    negatives are dropped ("paper", "published") or count 0 ("sklearn").
+    All three conventions count a tie as misranked. Rows without observed positives or without
+    observed negatives are dropped ("paper", "published") or count 0 ("sklearn").
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ def ranking_loss(
         Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None
         Treatment of rows for which the formula divides by zero: skip them, raise an error, or use
-        this number as their value. None means the treatment of ``convention``.
+        this number as their value. With None, ``convention`` determines the treatment.
     return_counts : bool, default=False
         Whether to return a :class:`MetricValue`, which contains the numbers of entries and rows.
     estimate : bool, default=True
         If labels are missing, estimate the value that the complete labels would give. False
         evaluates only the observed labels.
     rates : None, array-like or tuple of two, default=None
-        Observed rates for the estimate: one number, one per label, one per row (a column) or one
-        per entry. A tuple contains the rates of positives and of negatives. If None, rates per
-        label are estimated from the mask, with factors for rows if they differ by more than chance.
+        Probabilities that entries are observed: one number, or one per label, per row (as a column)
+        or per entry. A tuple contains the rates of positives and of negatives. If None, rates are
+        estimated from the mask per label, and also per row if rows differ by more than chance.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights of rows. Rates are estimated from the mask without weights.
 
@@ -86,7 +86,7 @@ def ranking_loss(
 def label_ranking_average_precision(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Average precision of each row's ranking of labels (the paper's Ap).
+    r"""Average precision of the label ranking of a row, averaged over rows (the paper's Ap).
 
     .. math:: \frac1p \sum_i \frac1{|C_i^+|} \sum_{j \in C_i^+}
               \frac{|\{l \in C_i^+ : rank(l) \le rank(j)\}|}{rank(j)}
@@ -124,11 +124,11 @@ def label_ranking_average_precision(
 def coverage_error(
     y_true: Any, y_score: Any, *, convention: Convention = "paper", **options: Unpack[MetricOptions]
 ) -> float | MetricValue:
-    r"""Number of labels to go down in a row's ranking to find all positives (the paper's Cvg).
+    r"""Rank of the lowest-ranked positive minus 1, averaged over rows (the paper's Cvg).
 
     .. math:: \frac1p \sum_i \max_{j \in C_i^+} rank(j) - 1
 
-    "sklearn" omits the ``- 1``. Ties are treated as in :func:`label_ranking_average_precision`.
+    "sklearn" does not subtract 1. Ties are treated as in :func:`label_ranking_average_precision`.
     Rows without observed positives are dropped ("paper"), count -1 ("published") or 0 ("sklearn").
 
     Lower is better. See :func:`ranking_loss` for parameters and return value.
@@ -232,8 +232,8 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
     .. math:: \frac1p \sum_i [\exists j \in C_i^- : f_j = \max_l f_l]
 
-    Ties for the highest score are errors. Rows without observed positives are dropped. Lower is
-    better. See :func:`ranking_loss` for parameters and return value.
+    A tie for the highest score counts as an error. Rows without observed positives are dropped.
+    Lower is better. See :func:`ranking_loss` for parameters and return value.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
 
 def label_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | MetricValue:
-    """Return the weighted mean over labels of (correlation + 2 AUC - 1) / 2; 0 by chance."""
+    """Return the weighted label mean of (correlation + 2 AUC - 1) / 2; 0 for random scores."""
     # Neither term is squared, because squares would give rare and difficult labels no influence.
     options["estimate"] = False
     given = read(y_true, y_score, **options)
@@ -274,7 +274,7 @@ def ranking_and_discrimination(y_true: Any, y_score: Any, **options: Any) -> flo
 
 
 def _by_label(given: Given) -> tuple[Array, Array]:
-    """Return the discrimination and the weight of each label; 0 if only one class is observed."""
+    """Return the discrimination and weight of each label; a label with one class has weight 0."""
     T, S, w = given.T, given.S, given.weights
     weights = np.ones((len(T), 1)) if w is None else w[:, None]
     yes, no = ((weights * side).sum(axis=0) for side in (T > 0, T < 0))
@@ -294,7 +294,7 @@ def _correlation(T: Signs, S: Array, weights: Array) -> Array:
 
 
 class _Order:
-    """Labels of each row by descending score, and counts of positives and negatives by score."""
+    """Cumulative counts of the positives and negatives of each row, by descending score."""
 
     # positives_from[i, p] counts the observed positives of row i with at least the score of
     # position p; negatives_above[i, p] counts the negatives with strictly higher scores.
@@ -376,7 +376,7 @@ def _estimated_label_auc(given: Given, ties: float, fill: float | None) -> float
 
 @lru_cache(maxsize=10_000)
 def _represented(seen: int, rate: float, n_labels: int) -> float:
-    """Return how many labels a label with ``seen`` observed positives represents."""
+    """Return the weight, in an estimated mean, of a label with ``seen`` observed positives."""
     # A label with P positives has an observed positive with probability 1 - (1 - rate) ** P.
     # Weights that depend on the number of observed positives correct this for every P. They are
     # shrunk if there are few labels.

@@ -1,4 +1,4 @@
-"""Read the arguments of metrics, and average values over rows, labels or entries."""
+"""Arguments of metrics, and means of values over rows, labels or entries."""
 
 import warnings
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 
 from dm2l._utils.arrays import to_numpy
+from dm2l._utils.inputs import check_choice
 from dm2l.labels._entries import Signs, checked_weights
 from dm2l.labels._matrix import LabelMatrix, parse_labels
 from dm2l.labels._parsing import SparseLabelMatrix, refuse_shuffled
@@ -44,7 +45,7 @@ class MetricValue(NamedTuple):
         Number of observed entries.
     n_units, n_undefined : int
         Number of units (rows, labels or entries) in the average, and number of units for
-        which the metric is undefined. Both numbers are estimates if the value is an estimate.
+        which the metric is undefined. If the value is an estimate, these numbers are estimates.
     kind : {"complete", "estimate", "observed"}
         "complete" if no label is missing. "estimate" if the value that the complete labels would
         give was estimated. "observed" if only the observed labels were evaluated.
@@ -73,7 +74,7 @@ class Given:
     return_counts: bool
 
     def finish(self, value: float, *counts: Any) -> float | MetricValue:
-        """Return the value, with its counts if ``return_counts`` is set."""
+        """Return the value, as a :class:`MetricValue` if ``return_counts`` is set."""
         return MetricValue(value, *counts) if self.return_counts else value
 
     def average(
@@ -135,7 +136,7 @@ class Given:
     def estimate_by_label(
         self, values: Array, counts: Array, shares: Array, fill: float | None = None
     ) -> float | MetricValue:
-        """Estimate the mean over labels from the contribution of each row to each label's error."""
+        """Estimate the mean over labels; ``shares`` (n, c) determine its standard error."""
         rows: Any = self.complete
         lacking = counts == 0
         self._refuse(lacking, "labels")
@@ -192,10 +193,7 @@ def read(
     y_true: Any, y_score: Any, convention: str | None = None, **options: Unpack[MetricOptions]
 ) -> Given:
     """Read labels, scores and options; return a ``Given`` unchanged."""
-    if convention not in (None, "paper", "published", "sklearn"):
-        raise ValueError(
-            f"convention must be 'paper', 'published' or 'sklearn', got {convention!r}."
-        )
+    check_choice("convention", convention, None, "paper", "published", "sklearn")
     if isinstance(y_true, Given):
         return y_true
     T, S = signs_and_scores(y_true, y_score)
@@ -276,7 +274,7 @@ def read_labels(y_true: Any, **marks: Any) -> LabelMatrix:
 
 
 def signs_and_scores(y_true: Any, y_score: Any, what: str = "y_score") -> tuple[Signs, Array]:
-    """Return the signs of the labels and the checked scores, called ``what`` in messages."""
+    """Return the signs of labels and checked scores; ``what`` names the scores in messages."""
     labels = read_labels(y_true)
     if labels.missing_as == "unlabelled":
         what = "This metric needs observed negatives, which positive-unlabelled labels do not have."

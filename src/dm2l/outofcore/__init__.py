@@ -2,7 +2,7 @@
 
 The objective depends on the features only through Gram matrices of three kinds of rows: rows in
 which a label is observed, observed positives of a label, and rows with any observed positive.
-These matrices are sums over blocks of rows, and rows of a block can be subtracted again.
+Gram matrices are sums over blocks of rows, and rows of a block can be subtracted again.
 For rows on several machines, see :mod:`dm2l.outofcore.cluster`.
 """
 

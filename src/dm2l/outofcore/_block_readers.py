@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dm2l._utils import require
 from dm2l._utils.files import PARQUET, TEXT, DataFileError, open_unpacked, suffix_of
-from dm2l._utils.inputs import block_rows, check_counts
+from dm2l._utils.inputs import block_rows, check_choice, check_counts
 from dm2l.io._columns import choose_labels, split_columns
 from dm2l.io._label_columns import LabelReader
 from dm2l.io._matrix_files import map_array, map_member
@@ -28,11 +28,11 @@ def mapped_arrays(path: Any, labels: Any = None, **options: Any) -> tuple[Any, A
     if suffix not in (".npy", ".npz"):
         return None
     if options:
-        raise TypeError(f"{suffix} files have no option {', '.join(options)}; leave it out.")
+        raise TypeError(f"{suffix} files have no option {', '.join(options)}. Do not pass it.")
     if suffix == ".npz":
         X, Y = map_member(path, "X"), map_member(path, "Y")
     elif labels is None:
-        raise ValueError("The labels of a .npy file are missing: pass their .npy file as labels=.")
+        raise ValueError("A .npy file contains no labels. Pass the file of the labels as labels=.")
     else:
         X, Y = map_array(path), map_array(labels)
     if X.ndim != 2:
@@ -61,7 +61,7 @@ def _columns(tables: Any, files: Any, labels: Any, drop: Any) -> tuple[list[str]
         if other != names:
             lack = sorted(set(names) ^ set(other))
             what = f"its columns are not in the same order as the columns of {files[0]}"
-            what = f"column {lack[0]!r} is missing either here or in {files[0]}" if lack else what
+            what = f"column {lack[0]!r} is missing in this file or in {files[0]}" if lack else what
             hint = "All files must have the same columns in the same order."
             raise DataFileError(path, what, hint=hint)
     chosen = choose_labels(names, labels, where)
@@ -84,7 +84,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
             raise DataFileError(
                 files[0],
                 f"column {name!r} has the type {kind}, but row blocks need numbers or booleans",
-                hint="Leave it out with drop=, or convert it to numbers first.",
+                hint="Pass its name in drop=, or convert its values to numbers first.",
             )
     single = all(types.is_floating(kind) and kind.bit_width <= 32 for kind in kinds[:d])
     dtype = np.float32 if single else np.float64
@@ -115,7 +115,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
 
 
 def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
-    """Yield lists of row groups to read together, and the number of rows of their blocks."""
+    """Yield lists of row groups to read together, with the number of rows per block."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     groups: list[int] = []
     total = 0
@@ -166,7 +166,7 @@ def _features(frame: Any, names: list[str], path: Path) -> NDArray[np.float64]:
             raise DataFileError(
                 path,
                 f"feature {name!r} has a value that is not a number ({error})",
-                hint="Leave it out with drop=, name it in labels=, or convert it to numbers first.",
+                hint="Pass its name in drop= or labels=, or convert its values to numbers first.",
             ) from error
     return table
 
@@ -179,13 +179,12 @@ def svmlight_blocks(
     zero_based: bool = False,
     missing_as: str = "negative",
 ) -> Source:
-    if missing_as not in ("negative", "missing"):
-        raise ValueError(f"missing_as must be 'negative' or 'missing', got {missing_as!r}.")
+    check_choice("missing_as", missing_as, "negative", "missing")
     check_counts(n_features=n_features)
     numbers = [] if labels is None else list(labels)
     places = {float(label): j for j, label in enumerate(numbers)}
     if not places or len(places) < len(numbers):
-        raise ValueError(f"labels must list at least one label number, each once, got {numbers!r}.")
+        raise ValueError(f"labels must be one or more distinct label numbers, got {numbers!r}.")
     length = block_rows(10_000 if rows is None else rows, n_features)
     absent = 0.0 if missing_as == "negative" else np.nan
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from dm2l._fitting import SolverResult, Trainer, WarmStart
+from dm2l._fitting import SolverResult, Trainer
 from dm2l._solvers.features import FeatureMap, Features, Weights
 from dm2l._utils.arrays import blas_thread_count, blas_threads, float64, is_non_numpy, take_rows
 from dm2l._utils.files import available_memory
@@ -38,9 +38,9 @@ def fit_sums(
     make: Callable[..., Any],
     feature_map: FeatureMap,
     X: Any,
-    last: WarmStart | None,
+    last: Weights | None,
 ) -> SolverResult:
-    """Fit all learnable labels to sums over rows; the model has the dtype of ``X``."""
+    """Fit a model of all learnable labels to sums over rows; the model has the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():
@@ -65,7 +65,7 @@ def fit_sums(
 def _coupled(
     fitting: Trainer, problem: Any, feature_map: FeatureMap, fit: SolverResult, rows: Any
 ) -> SolverResult:
-    """Add leave-one-out scores of a sample of the rows to a fit."""
+    """Return the result of a fit, with leave-one-out scores of a sample of the rows added."""
     X, T = rows
     learnable = fit.mask.learnable
     kept = (T[:, learnable] != 0).any(axis=1)
@@ -109,7 +109,7 @@ class Stream:
 
     @classmethod
     def begun(cls, fitting: Trainer, X: Any, T: Signs) -> Self:
-        """Start a stream with features from a first block, which is not added yet."""
+        """Return a stream with a feature map fitted to a first block, which is not added yet."""
         feature_map = fitting.fixed_map(seen_rows(X, T))
         size, sample = feature_map.n_coefficients, sample_size(fitting)
         return cls(fitting, feature_map, GramStatistics(size, T.shape[1], sample))
@@ -126,8 +126,8 @@ class Stream:
         if feature_map.n_coefficients != statistics.n_features:
             raise ValueError(
                 f"The statistics have {statistics.n_features} features, but the kernel "
-                f"approximation returns {feature_map.n_coefficients}. Gather statistics with an "
-                "equal estimator, or let fit gather them."
+                f"approximation returns {feature_map.n_coefficients}. Gather statistics with equal "
+                "parameters, or let fit gather them."
             )
         return cls(fitting, feature_map, statistics)
 
@@ -141,8 +141,8 @@ class Stream:
         part = GramStatistics(whole.n_features, whole.n_labels, whole.sample.most)
         whole -= part.add(self.feature_map.transform(X), T, inputs=X, weights=weights)
 
-    def fit(self, X: Any, last: WarmStart | None = None) -> SolverResult:
-        """Fit to all rows so far; the model has the dtype of ``X``."""
+    def fit(self, X: Any, last: Weights | None = None) -> SolverResult:
+        """Fit a model to all rows added so far; the model has the dtype of ``X``."""
         statistics = self.statistics
         make = partial(StatisticsProblem, statistics)
         fit = fit_sums(self.config, statistics, make, self.feature_map, X, last)
@@ -150,7 +150,7 @@ class Stream:
 
 
 def fit_source(
-    fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: WarmStart | None
+    fitting: Trainer, source: RowBlocks, first: Block, strategy: str, last: Weights | None
 ) -> SolverResult:
     """Fit a model to row blocks by Gram statistics or by passes over the rows."""
     # The first block determines the feature map; Nystroem landmarks may need more blocks.
@@ -166,11 +166,11 @@ def fit_source(
 
 
 def fit_arrays(
-    fitting: Trainer, X: Any, T: Signs, strategy: str, last: WarmStart | None, weights: Any
+    fitting: Trainer, X: Any, T: Signs, strategy: str, last: Weights | None, weights: Any
 ) -> SolverResult:
     """Fit a model to rows in memory by Gram statistics or by passes over the rows."""
     if is_non_numpy(X):
-        raise TypeError("Gram statistics need numpy arrays. Convert X to numpy.")
+        raise TypeError(f"strategy={strategy!r} supports only numpy arrays. Convert X to numpy.")
     refuse(fitting.needs_rows)
     rows = block_rows(None, X.shape[1])
     slices = [slice(i, i + rows) for i in range(0, len(T), rows)]
@@ -180,7 +180,7 @@ def fit_arrays(
 
 
 def _fit_blocks(
-    fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: WarmStart | None
+    fitting: Trainer, blocks: Iterable[Any], sample: Any, strategy: str, last: Weights | None
 ) -> SolverResult:
     """Fit a model to blocks; the rows in ``sample`` determine the feature map."""
     feature_map = fitting.fixed_map(sample)
@@ -207,7 +207,7 @@ def _fit_blocks(
 
 
 def collect(source: RowBlocks) -> tuple[Any, Signs, EntryWeights | None]:
-    """Read all rows of a source into memory, with their weights or None."""
+    """Return all rows, signs and weights of a source, read into memory; weights may be None."""
     rows, signs, weights = zip(*source, strict=True)
     X, T = stacked(list(rows)), np.concatenate(signs)
     _check_observed(replace(source.labels, signs=T), stacklevel=6)
@@ -272,14 +272,11 @@ def choose_strategy(
     n_features: int,
     n_labels: int,
     *,
-    at_hand: bool = False,
-    remote: bool = False,
+    at_hand: bool = False,  # whether the rows are already in memory
+    remote: bool = False,  # whether the rows cannot be read into memory
     max_memory: float | None = None,
 ) -> Strategy:
-    """Return the cheapest strategy that fits into memory.
-
-    If ``at_hand``, the rows are already in memory. If ``remote``, they cannot be read into memory.
-    """
+    """Return the cheapest strategy that fits into memory."""
     budget = 0.5 * available_memory(UNKNOWN) if max_memory is None else max_memory
     n, m, c = 1_000_000 if n_rows is None else n_rows, n_features + 1, n_labels
     block = 0 if at_hand else BLOCK
@@ -310,7 +307,7 @@ def choose_strategy(
 def source_strategy(
     config: Trainer, source: RowBlocks, strategy: str, max_memory: float | None, needs_rows: str
 ) -> str:
-    """Return the strategy for row blocks; ``needs_rows`` is "" or a reason to need all rows."""
+    """Return the strategy for row blocks; ``needs_rows`` is a reason to load all rows, or ""."""
     if strategy == "memory" or (strategy == "auto" and needs_rows):
         return "memory"
     if strategy != "auto":
@@ -324,7 +321,7 @@ def source_strategy(
 
 
 def refuse(reason: str) -> None:
-    """Raise an error if there is a ``reason`` not to fit a model block by block."""
+    """Raise an error if there is a ``reason`` why a model cannot be fitted by blocks."""
     if reason:
         what = f"This model cannot be fitted block by block: {reason}."
         raise ValueError(f"{what} To read all rows into memory, use strategy='memory'.")

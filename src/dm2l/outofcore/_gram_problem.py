@@ -1,4 +1,4 @@
-"""The optimization problem, computed from Gram statistics or by passes over row blocks."""
+"""Optimization problems that use Gram statistics, or passes over row blocks."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ class ScoreGrams(NamedTuple):
 
 
 class GramProblem:
-    """A ``SmoothProblem`` computed from sums over rows; an offset is subtracted from features."""
+    """A ``SmoothProblem`` that uses sums over rows; an offset is subtracted from the features."""
 
     # ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, and its gradient is
     # ``Phi_k'F_k (F_k'F_k)^(-1/2)``. The last row of the weights is the intercept, if there is one.
@@ -86,7 +86,7 @@ class GramProblem:
         return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
-        """Return ``of`` (default ``Phi'Phi``), for original features if there is no intercept."""
+        """Return ``of`` (default ``Phi'Phi``); without an intercept, undo the feature offset."""
         gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 
@@ -125,7 +125,7 @@ class GramProblem:
         return Evaluation(value, exact, gradient, local.curvature)
 
     def _local(self, grams: Array, norm: Any, curvature: bool) -> Evaluation:
-        """Return the norms of all groups, computed in threads; ``gradient`` is a list of arrays."""
+        """Compute the norms of all groups in threads; their ``gradient`` is a list of arrays."""
         heights, ranks = self.heights, self.ranks
         parts: list[Any] = [slice(None)]
         if self._workers > 1 and 10.0 * len(heights) * self.n_labels**3 > WORTH_SHARING:
@@ -160,7 +160,7 @@ class GramProblem:
 
 
 class StatisticsProblem(GramProblem):
-    """Optimization with Gram statistics; an evaluation takes about ``2 c^2 d^2`` operations."""
+    """Optimization problem with Gram statistics; an evaluation costs ``2 c^2 d^2`` operations."""
 
     def __init__(self, statistics: GramStatistics, *parameters: float, **options: Any) -> None:
         chosen, groups = statistics.learnable, statistics.groups
@@ -297,7 +297,7 @@ def gradient_sums(
 
 
 class PassProblem(GramProblem):
-    """Optimization by passes over row blocks; ``reduce`` computes sums over the blocks."""
+    """Optimization problem with passes over row blocks; ``reduce`` computes sums over blocks."""
 
     def __init__(
         self, reduce: Reducer, statistics: RowStatistics, *parameters: float, **options: Any

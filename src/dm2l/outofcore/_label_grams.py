@@ -45,11 +45,9 @@ def square_of_rows(Phi: Any, rows: NDArray[np.intp]) -> Array:
 
 
 def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tuple[Array, Array]:
-    """Add a block to ``H`` and ``G``; return Gram matrices of all rows and of rows with positives.
-
-    Rows with the same signs in two or three labels form a cell. The Gram matrix of each cell is
-    computed once; the Gram matrix of the largest cell follows from the total.
-    """
+    """Add a block to ``H`` and ``G``; return Gram matrices of all rows and of positive rows."""
+    # Rows with the same signs in two or three labels form a cell. The Gram matrix of each cell is
+    # computed once; the Gram matrix of the largest cell follows from the total.
     n, c = T.shape
     width = next(labels for rows, labels in SHARING if n >= rows)
     groups = [slice(first, min(first + width, c)) for first in range(0, c, width)]
@@ -84,7 +82,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tup
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
-    """Return the Gram matrices of the cells of some labels; None for the skipped largest cell."""
+    """Yield the Gram matrix and the number of each cell; None if the largest cell is skipped."""
     states = np.asarray(T + 1, dtype=np.uint8)  # 0 negative, 1 missing, 2 positive
     powers = 3 ** np.arange(T.shape[1], dtype=np.uint8)
     codes = (states * powers).sum(axis=1, dtype=np.uint8)
@@ -134,7 +132,7 @@ class LearnableRows:
         self.settle(learnable)
 
     def settle(self, learnable: Mask) -> None:
-        """Include pending rows with a learnable label, or all rows if there are many patterns."""
+        """Include pending rows with a learnable label; include all if there are many patterns."""
         self.counted |= learnable
         crowded = len(self.pending) > MAX_PENDING
         for pattern in list(self.pending):
@@ -144,7 +142,7 @@ class LearnableRows:
                 self.counted |= labels
 
     def combine(self, other: Self, sign: float, learnable: Mask) -> None:
-        """Add or subtract the rows of another object."""
+        """Add or subtract the rows of ``other``; ``sign`` is 1 or -1."""
         self.gram += sign * other.gram
         if sign > 0:
             self.counted |= other.counted

@@ -35,7 +35,7 @@ class _Rows(NamedTuple):
 
 
 class RowSample:
-    """A bounded sample of the rows with an observed label: all rows whose rank is below a limit."""
+    """A bounded sample of the rows with an observed label; each row has a pseudo-random rank."""
 
     # The rank is a hash of the row between 0 and 1. The sample therefore does not depend on the
     # order or the blocks of rows, equal rows are stored once with a weight, and subtracted rows are
@@ -48,7 +48,7 @@ class RowSample:
         self._parts: list[_Rows] = []
 
     def expect(self, rows: int) -> None:
-        """Lower the limit in advance if at least ``rows`` rows are expected."""
+        """Lower the limit of the ranks in advance if at least ``rows`` rows are expected."""
         if rows > 2 * self.most:
             # The limit allows for seven standard deviations of the number of sampled rows.
             spare = self.most + 7.0 * self.most**0.5
@@ -82,7 +82,7 @@ class RowSample:
         ]
 
     def combine(self, other: Self, sign: int) -> bool:
-        """Add or subtract a sample; to subtract a missing row, drop all rows and return False."""
+        """Add or subtract a sample; if rows to subtract are missing, drop all and return False."""
         self.most = min(self.most, other.most)
         self.below = min(self.below, other.below)
         if sign > 0:
@@ -101,7 +101,7 @@ class RowSample:
         return found
 
     def _settle(self, allowed: int = 0) -> None:
-        """If there are more than ``allowed`` rows, merge equal rows and keep the smallest ranks."""
+        """If there are over ``allowed`` rows, merge equal rows and keep the smallest ranks."""
         self._parts = [part for part in self._parts if len(part.T)]
         if sum(len(part.T) for part in self._parts) <= allowed:
             return
@@ -128,10 +128,8 @@ class RowSample:
         self._parts = [rows] if len(rows.T) else []
 
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
-        """Return inputs and signs with each row repeated by its weight; None if there are no rows.
-
-        The number of rows is limited, because the caller computes ``width`` values per row.
-        """
+        """Return inputs and signs, with each row repeated by its weight; None without rows."""
+        # The number of rows is limited, because the caller computes ``width`` values per row.
         self._settle()
         if not self._parts:
             return None

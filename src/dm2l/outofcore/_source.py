@@ -44,7 +44,7 @@ def read_block(parts: Sequence[Any], form: LabelForm, n_features: int | None) ->
     """Check a block ``(X, Y, label_mask, sample_weight)``; the last two are optional."""
     X, Y, mask, sample_weight = [*parts, None, None][:4]
     if is_non_numpy(X):
-        raise TypeError("Row blocks must be numpy arrays or sparse matrices. Convert X to numpy.")
+        raise TypeError("Row blocks support only numpy and sparse matrices. Convert X to numpy.")
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=0)
     T = form.read(Y, mask)
     if X.shape[0] != len(T):
@@ -64,7 +64,7 @@ def _indexable(part: Any) -> Any:
 
 
 def _first_rows(blocks: Iterable[Sequence[Any]], rows: int) -> Iterator[Sequence[Any]]:
-    """Yield blocks up to a total number of rows; the last block is cut."""
+    """Yield blocks with ``rows`` rows in total; the last block may be cut short."""
     for parts in blocks:
         n = parts[0].shape[0]
         if n >= rows:
@@ -97,7 +97,7 @@ class RowBlocks:
     Parameters
     ----------
     read : callable
-        Function that is called at the beginning of every pass. It returns an iterable of ``(X,
+        Function that is called at the beginning of every pass, and returns an iterable of ``(X,
         Y)``, ``(X, Y, label_mask)`` or ``(X, Y, label_mask, sample_weight)``; the last two may be
         None. A generator function works; a generator does not, because it ends after one pass.
     missing_label, missing_as : scalar and {None, "missing", "negative"}
@@ -214,7 +214,7 @@ class RowBlocks:
             numbers of the labels in the order of the columns of ``Y``. For ``.npy``, the label
             file.
         rows : int, default=None
-            Number of rows per block; None means about 30 MB, or 10,000 rows of svmlight files.
+            Number of rows per block; None means blocks of about 30 MB, or 10,000 rows for svmlight.
         missing_label, classes, ahead
             Parameters of :class:`dm2l.outofcore.RowBlocks`.
         **options
@@ -234,7 +234,7 @@ class RowBlocks:
         return source
 
     def head(self, rows: int) -> "RowBlocks":
-        """Return row blocks with only the first ``rows`` rows."""
+        """Return row blocks that contain only the first ``rows`` rows."""
         check_counts(rows=rows)
         classes = self._form.labels.classes if self._form.labels is not None else None
         first = RowBlocks(
@@ -302,7 +302,7 @@ class RowBlocks:
         self._passed = before
 
     def first(self) -> Block:
-        """Return the first block with rows without reading later blocks."""
+        """Return the first block that contains any rows; later blocks are not read."""
         with closing(self._checked()) as blocks:
             # If there are no rows, the end of the pass raises an error.
             return next(block for block in blocks if len(block.T))
@@ -321,7 +321,7 @@ class RowBlocks:
 
     @property
     def labels(self) -> LabelMatrix:
-        """Label matrix without rows that has the classes, names and coding read so far."""
+        """Empty label matrix with the classes, names and coding of the blocks read so far."""
         if self._n_features is None:
             self.first()
         return self._form.labels

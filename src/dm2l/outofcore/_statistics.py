@@ -29,7 +29,7 @@ _MEMBERS = ("format", "begun", *_NAMES, *_WAITING, *MEMBERS)
 
 
 class RowStatistics:
-    """Label counts and the Gram matrix of the rows, collected before a fit by passes."""
+    """Label counts and the Gram matrix of all rows, collected before a fit by passes."""
 
     # ``offset`` is subtracted from features, because large means would cause rounding errors. A
     # column of ones allows changing the offset. ``weights`` (2, n_labels) are sums
@@ -173,7 +173,7 @@ class RowStatistics:
         return np.asarray(sum(np.diagonal(gram) for gram in self.rows.each()))
 
     def _check_squares(self, other: Self) -> None:
-        """Raise an error if subtracted rows were never added, or leave only rounding errors."""
+        """Raise an error if rows of ``other`` were not added, or if rounding errors dominate."""
         before = self._squares()
         left = before - other._squares()
         excess = -left - 1e-9 * before  # far larger than rounding errors
@@ -186,7 +186,7 @@ class RowStatistics:
         kept += kept.sum() / max(float(left[-1]), 1.0)
         if left[-1] >= 1.5 and (_EPS * before[:-1] > 0.1 * kept).any():
             raise ValueError(
-                "The subtracted rows are so large that rounding errors would dominate the other "
+                "The subtracted values are so large that rounding errors would dominate the other "
                 "rows. Gather statistics again from the other rows."
             )
 
@@ -237,12 +237,12 @@ class RowStatistics:
 class GramStatistics(RowStatistics):
     """Sufficient statistics of the objective: Gram matrices of the features, per label.
 
-    They contain about ``2 n_labels (n_features + 1)^2`` numbers, independent of the number of rows.
-    A fit to them (:meth:`dm2l.DM2LClassifier.fit_statistics`) equals a fit to the rows. Statistics
-    of different rows can be added, and can be subtracted to unlearn rows.
+    The statistics contain about ``2 n_labels (n_features + 1)^2`` numbers for any number of rows. A
+    fit to statistics (:meth:`dm2l.DM2LClassifier.fit_statistics`) equals a fit to the rows. Add
+    statistics to combine different rows, and subtract statistics to unlearn rows.
 
     Gram matrices square the condition number of the features. Scale features of very different
-    magnitudes, and do not subtract rows that are a million times larger than the others.
+    magnitudes, and do not subtract rows with values a million times larger than in other rows.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class GramStatistics(RowStatistics):
         Gram matrices of the rows on which each label is observed, and of its observed positives,
         with a last column of ones.
     positives, negatives : ndarray of shape (n_labels,)
-        Numbers of observed positives and negatives.
+        Numbers of observed positives and of observed negatives of each label.
     offset : ndarray of shape (n_features,)
         The column means of the first dense block, which are subtracted from all rows.
 

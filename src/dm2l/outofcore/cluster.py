@@ -113,12 +113,12 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> Any:
-        """Return numbers of observed positives and negatives per label, and of observed rows."""
+        """Return numbers of positives and negatives per label, and of rows with a known label."""
         self._tasks()
         return self._counts
 
     def result_limit(self) -> float:
-        """Return the maximum size in bytes of the result of a block."""
+        """Return how many bytes the result of a block may have to fit into a worker's memory."""
         # A worker keeps several results and their sum in memory.
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [worker["memory_limit"] or np.inf for worker in workers]

@@ -1,7 +1,7 @@
 """The table of classes that a model file may contain, in the notation of ``_schema``.
 
 An estimator with an attribute that the table does not list cannot be saved, and the error names the
-attribute. The table has the classes of scikit-learn that occur in pipelines of dm2l, AutoClassifier
+attribute. The table lists the scikit-learn classes that occur in pipelines of dm2l, AutoClassifier
 and MaskedOneVsRestClassifier. A parameter that only ``fit`` reads has the type ``setting``. A
 parameter that a fitted model reads can only have the listed values, so that no model runs code,
 opens a file or starts a process.

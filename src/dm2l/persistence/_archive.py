@@ -1,7 +1,7 @@
 """Read and write the uncompressed zip archives in which models are stored.
 
-Members are arrays in numpy's format, and texts. They are not compressed and their sizes are checked
-first, so reading them never takes more memory than the size of the file.
+Members are arrays in numpy's format, and texts. As members are uncompressed and their sizes are
+checked first, reading a file never takes more memory than its size.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ brief = _SHORT.repr  # a shortened value from a file, for error messages
 class ModelFileError(ValueError):
     """Error for a file that is damaged, is not a model file, or has content that is not allowed.
 
-    ``load_model`` raises this error. No code from the file has been run.
+    ``load_model`` raises this error before any code from the file could run.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class ModelFileError(ValueError):
     ...         load_model(path)
     ...     except ModelFileError as error:
     ...         print(str(error).removeprefix(folder))
-    /notes.txt cannot be loaded: it is not a zip file, or it is incomplete. Use another copy ...
+    /notes.txt cannot be loaded: the file is not a zip file, or it is incomplete. Use another ...
     """
 
 
@@ -79,20 +79,20 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(file)
         except _DAMAGED as error:
-            raise ModelFileError(f"its zip directory is damaged ({error}).") from error
+            raise ModelFileError(f"the zip directory is damaged ({error}).") from error
         infos = self._zip.infolist()
         if len(infos) != n_members:
             raise ModelFileError(
-                f"its zip directory should have {n_members} members, but lists {len(infos)}."
+                f"the zip directory should have {n_members} members, but lists {len(infos)}."
             )
         self.sizes: dict[str, int] = {}
         for info in infos:
             _check_info(info)
             if info.filename in self.sizes:
-                raise ModelFileError(f"it has two members with the name {info.filename!r}.")
+                raise ModelFileError(f"the file has two members with the name {info.filename!r}.")
             self.sizes[info.filename] = info.file_size
         if sum(self.sizes.values()) > size:
-            raise ModelFileError("its members are together larger than the file.")
+            raise ModelFileError("the members are together larger than the file.")
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member in pieces."""
@@ -101,18 +101,18 @@ class Archive:
                 while chunk := member.read(_CHUNK):
                     yield chunk
         except _DAMAGED as error:
-            raise ModelFileError(f"its member {name!r} is damaged ({error}).") from error
+            raise ModelFileError(f"the member {name!r} is damaged ({error}).") from error
 
     def read(self, name: str, most: int) -> bytes:
-        """Return the content of a member of at most ``most`` bytes."""
+        """Return the content of a member, which may have at most ``most`` bytes."""
         if name not in self.sizes:
-            raise ModelFileError(f"it has no member {name!r}.")
+            raise ModelFileError(f"the file has no member {name!r}.")
         if (size := self.sizes[name]) > most:
-            raise ModelFileError(f"its member {name!r} has {size} bytes, more than {most}.")
+            raise ModelFileError(f"the member {name!r} has {size} bytes, more than {most}.")
         return b"".join(self.chunks(name))
 
     def read_array(self, name: str, sha256: Any) -> NDArray[Any]:
-        """Return the array of a member as a new writable array."""
+        """Return the array in a member as a new writable array, after checking its hash."""
         chunks = self.chunks(name)
         content = next(chunks, b"")
         digest = hashlib.sha256(content)
@@ -120,7 +120,7 @@ class Archive:
         try:
             array = np.empty(shape, dtype=dtype, order="F" if fortran else "C")
         except (ValueError, OverflowError, MemoryError) as error:
-            raise ModelFileError(f"its array {name!r} cannot be allocated ({error}).") from error
+            raise ModelFileError(f"the array {name!r} cannot be allocated ({error}).") from error
         flat = array.reshape(-1, order="A").view(np.uint8)
         content, place = content[start:], 0
         while content:
@@ -129,7 +129,7 @@ class Archive:
             content = next(chunks, b"")
             digest.update(content)
         if digest.hexdigest() != sha256:
-            raise ModelFileError(f"its member {name!r} was changed. Restore the original file.")
+            raise ModelFileError(f"the member {name!r} was changed. Restore the original file.")
         return array
 
 
@@ -144,7 +144,7 @@ def _count_members(file: IO[bytes], size: int) -> int:
     after = size - _END.size
     end = unpack(_END, after)
     if end[0] != b"PK\5\6" or end[7]:
-        raise ModelFileError("it is not a zip file, or it is incomplete.")
+        raise ModelFileError("the file is not a zip file, or it is incomplete.")
     n_members, length, start = end[4:7]
     locator = unpack(_LOCATOR64, after - _LOCATOR64.size)
     if locator[0] == b"PK\6\7":
@@ -155,11 +155,11 @@ def _count_members(file: IO[bytes], size: int) -> int:
         n_members, length, start = end64[7:]
     if n_members > MAX_MEMBERS or length > _MAX_DIRECTORY:
         raise ModelFileError(
-            f"its zip directory has {n_members} members and {length} bytes; at most {MAX_MEMBERS} "
+            f"the zip directory has {n_members} members and {length} bytes; at most {MAX_MEMBERS} "
             f"members and {_MAX_DIRECTORY} bytes are allowed."
         )
     if start + length != after:
-        raise ModelFileError("its zip directory is not at the position that its last bytes state.")
+        raise ModelFileError("the zip directory is not at the position given in the file.")
     return n_members
 
 
@@ -171,38 +171,38 @@ def _check_info(info: zipfile.ZipInfo) -> None:
         (not _NAME.fullmatch(name) or ".." in name, "has a name that is not allowed"),
         (stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG), "is not a regular file"),
         (packed, "is compressed"),
-        (info.flag_bits, "is encrypted or has other flags"),
+        (info.flag_bits, "is encrypted or has unknown flags"),
     ):
         if wrong:
-            raise ModelFileError(f"its member {name!r} {reason}.")
+            raise ModelFileError(f"the member {name!r} {reason}.")
 
 
 def _read_header(
     name: str, content: bytes, size: int
 ) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
-    """Return the dtype, the shape, whether the order is Fortran, and the position of the data."""
+    """Return an array's dtype and shape, whether it is in Fortran order, and where data begin."""
     numbers = len(_MAGIC) + 2
     start = numbers + int.from_bytes(content[len(_MAGIC) : numbers], "little")
     found = _HEADER.fullmatch(content[numbers:start])
     if not content.startswith(_MAGIC) or found is None:
-        raise ModelFileError(f"its member {name!r} is not an array in numpy's format.")
+        raise ModelFileError(f"the member {name!r} is not an array in numpy's format.")
     shape = tuple(int(n) for n in found[3].decode().split(",") if n)
     try:
         dtype = np.dtype(found[1].decode("ascii"))
     except (TypeError, ValueError) as error:
-        raise ModelFileError(f"its array {name!r} has an unknown dtype ({error}).") from error
+        raise ModelFileError(f"the array {name!r} has an unknown dtype ({error}).") from error
     if dtype.kind not in KINDS or dtype.hasobject or dtype.itemsize < 1:
-        raise ModelFileError(f"its array {name!r} has dtype {dtype}, which is not allowed.")
+        raise ModelFileError(f"the array {name!r} has dtype {dtype}, which is not allowed.")
     if dtype.itemsize * math.prod(shape) != size - start:
         raise ModelFileError(
-            f"its array {name!r} has {size - start} bytes, which does not match its dtype {dtype} "
+            f"the array {name!r} has {size - start} bytes, which do not match its dtype {dtype} "
             f"and shape {shape}."
         )
     return dtype, shape, found[2] == b"True", start
 
 
 def new_member(name: str) -> zipfile.ZipInfo:
-    """Return a member header with a fixed time and system, so that files are reproducible."""
+    """Return a header with a fixed time and system, so that equal models give equal files."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3
     info.external_attr = (stat.S_IFREG | 0o644) << 16

@@ -25,7 +25,7 @@ _signature = cache(inspect.signature)  # needed for every tree of a forest
 
 
 class Builder:
-    """Builds each object of a file once; moves ``foreign`` arrays to the device of ``target``."""
+    """Builds the objects of a file; arrays in ``foreign`` become arrays like ``target``."""
 
     def __init__(self, target: Any, foreign: set[int]) -> None:
         self._target = target
@@ -62,7 +62,7 @@ class Builder:
         for name in value.entry.optional & later & (parameters.keys() - state.keys()):
             state[name] = parameters[name].default
         for name in sorted(parameters.keys() - state.keys()):
-            lacks = f"it lacks the parameter {name!r} of {cls.__name__}"
+            lacks = f"the file has no value for the parameter {name!r} of {cls.__name__}"
             raise ModelFileError(f"{lacks}. {OTHER_VERSION}")
         if state.get("_home", "numpy") != "numpy":
             state["_home"] = device_name(self._target)
@@ -77,7 +77,7 @@ class Builder:
 
 
 def class_of(entry: Entry) -> Any:
-    """Import and return the class that an entry of the table names."""
+    """Import and return the class of an entry in the table of allowed classes."""
     return getattr(import_module(entry.module), entry.name)
 
 
@@ -133,7 +133,7 @@ def _tree_state(value: Any) -> State:
 
 
 def _node_state(nodes: Any) -> State:
-    """Return the nodes of a tree as bytes; padding is zero, so that files are reproducible."""
+    """Return the nodes of a tree as bytes, with zeros as padding, so that equal trees are equal."""
     clean = np.zeros(nodes.shape, dtype=nodes.dtype)
     for name in nodes.dtype.names:
         clean[name] = nodes[name]
@@ -204,7 +204,7 @@ def _rules(cls: Any, state: State) -> Any:
     try:
         return cls._of([RuleText(*rule) for rule in state["rules"]], state["label_names"])
     except ValueError as error:
-        raise ModelFileError(f"its rules are not valid: {error}") from error
+        raise ModelFileError(f"the label rules are not valid: {error}") from error
 
 
 def _rules_state(value: Any) -> State:

@@ -1,4 +1,4 @@
-"""Check that the attributes of an object are consistent, beyond the sizes of their dimensions.
+"""Checks that the attributes of an object are consistent, apart from their sizes.
 
 Compiled code of scikit-learn reads child nodes and feature columns of a tree without checking that
 they exist, so inconsistent indices could crash Python.
@@ -44,7 +44,7 @@ def _check(*names: str) -> Callable[[_Check], _Check]:
 
 
 def _refuse(wrong: Any, reason: str) -> None:
-    """Raise :class:`Wrong` if ``wrong`` is true; ``reason`` follows the object's name."""
+    """Raise :class:`Wrong` if ``wrong`` is true; ``reason`` is a predicate as "has no trees"."""
     if wrong:
         raise Wrong(reason)
 
@@ -91,7 +91,7 @@ def _predictor(record: Record) -> None:
 
 
 def _nodes(record: Record, module: str, name: str) -> NDArray[Any]:
-    """Return the bytes of nodes as a structured array of the installed scikit-learn."""
+    """Return the nodes of a tree, stored as bytes, as an array of scikit-learn's node type."""
     dtype = getattr(import_module(module), name)
     fields, raw = record.state.pop("fields"), record.state["nodes"]
     other = fields != str(dtype.descr) or raw.shape[1] != dtype.itemsize
@@ -174,7 +174,7 @@ def _scaler(record: Record) -> None:
 @_check("MissingIndicator")
 def _indicator(record: Record) -> None:
     inside = _inside(record.state["features_"], record.sizes["d"])
-    _refuse(not inside, "marks columns that do not exist")
+    _refuse(not inside, "marks missing values in columns that do not exist")
 
 
 @_check("ColumnTransformer")
@@ -204,7 +204,7 @@ def _columns(record: Record) -> None:
             fits = first.state.get("n_features_in_") == count and names_in == wanted
         else:
             fits = before in (None, count)
-        _refuse(not fits, f"passes other columns to the step {name!r} than this step was fitted on")
+        _refuse(not fits, f"passes columns to the step {name!r} that were not passed in fit")
         width = None if width is None or after is None else width + after
     # These attributes follow from the steps, so they are computed instead of read from the file.
     state["_columns"] = [columns for *_, columns in fitted[: len(names)]]
@@ -314,7 +314,7 @@ def _one_vs_rest(record: Record) -> None:
     models = [model for model in state["estimators_"] if model is not None]
     other = [model is not None for model in state["estimators_"]] != state["_learnable"].tolist()
     _refuse(other, "has models for labels that cannot be learned, or lacks models for other labels")
-    _refuse(len(state["_columns"]) != len(models), "has more or fewer column lists than models")
+    _refuse(len(state["_columns"]) != len(models), "must have one column list for each model")
     for model, columns in zip(models, state["_columns"], strict=True):
         count = d if columns is None else len(columns)
         before = widths(model)[0]
@@ -329,10 +329,10 @@ def _scores(record: Record) -> None:
     state, sizes, k = record.state, record.sizes, int(record.state["_learnable"].sum())
     needed = {"stack_", "_rate", "_mean", "_cross"}
     needed |= {"_quantiles"} if state["scale_"] == "rank" else set()
-    _refuse(k and needed - state.keys(), "lacks the fitted weights of its scores")
+    _refuse(k and needed - state.keys(), "lacks attributes that fit computes from scores")
     columns = np.arange(sizes["d"]) if state["columns"] is None else np.array(state["columns"])
     inside = len(columns) == sizes["c"] and _inside(columns + sizes["d"], 2 * sizes["d"])
-    _refuse(not inside, "must select one existing column for each label")
+    _refuse(not inside, "does not select one existing column for each label")
     other = k and (state["stack_"].sizes["m"], state["stack_"].sizes["c"], sizes["k"]) != (1, k, k)
     _refuse(other, "has weights that do not match its scores and labels")
 
@@ -344,7 +344,7 @@ def _auto(record: Record) -> None:
         return
     # The linear model is kept even if its weight is zero, because it explains predictions.
     inputs = inputs if "linear" in inputs else {"linear": "features"} | inputs
-    _refuse(list(inputs) != list(state["models_"]), "has models and inputs with different names")
+    _refuse(list(inputs) != list(state["models_"]), "has models whose names differ from its inputs")
     _refuse(not {"stack_", "_features"} <= state.keys(), "has no ensemble weights or features")
     stack, features = state["stack_"], state["_features"]
     _refuse(features.sizes["d"] != d, "has features that do not match its columns")

@@ -53,14 +53,14 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a model to a file that ``load_model`` reads without running any code.
 
     The file is an uncompressed zip archive of arrays in numpy's format and a JSON manifest, without
-    pickled data. It replaces an existing file only after it is complete.
+    pickled data. An existing file is replaced only after the new file is complete.
 
     Parameters
     ----------
     model : estimator
         An estimator of dm2l, fitted or not, or an estimator of scikit-learn that contains one, such
-        as a pipeline. Functions cannot be saved, for example a callable as ``kernel``. Classes that
-        the user guide does not list can be saved, but can be loaded only with ``trusted``.
+        as a pipeline. Functions, such as a callable ``kernel``, cannot be saved. A model with other
+        classes than the user guide lists can be saved, but loaded only with ``trusted``.
     path : path-like
         The file.
 
@@ -102,7 +102,7 @@ def write_file(path: str | os.PathLike[str], root: Any, arrays: dict[str, NDArra
     if len(arrays) + 2 > MAX_MEMBERS:
         raise ValueError(
             f"The model has {len(arrays)} arrays, but a model file can have at most {MAX_MEMBERS}. "
-            "Save the parts of the model in separate files."
+            "Save the estimators in the model to separate files."
         )
     with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
         hashes = {name: write_array(archive, name, array) for name, array in arrays.items()}
@@ -120,24 +120,24 @@ def load_model(
 ) -> Any:
     """Load a model that ``save_model`` has saved.
 
-    The file may come from an untrusted source. It is read as data, and every value is checked
-    against a list of the classes, attributes, types and shapes that models of dm2l have. Objects
-    are made only after all checks, and no code from the file is run.
+    The file may come from an untrusted source. Its content is read as data, and every value is
+    checked against a list of the classes, attributes, types and shapes that models of dm2l have.
+    Objects are made only after all checks, and no code from the file is run.
 
     Parameters
     ----------
     path : path-like
         The file.
     trusted : iterable of str, default=()
-        Qualified names of further classes and functions that the file may contain. The error
-        message lists the names to add. Objects of these classes are not checked. Trusting a class
+        Qualified names of further classes and functions that the file may contain. If names are
+        missing, the error lists them. Objects of these classes are not checked. Trusting a class
         is as unsafe as loading a pickle, so trust only files whose author you know.
     max_bytes : int, default=4 GiB
         Maximum size of the file in bytes. The memory for loading is proportional to this size.
     like : array, default=None
         A model that was saved with arrays of another library, such as torch or cupy, is loaded with
-        arrays of the library and device of ``like``. If None, it is loaded with numpy arrays, and
-        predicts from numpy arrays.
+        arrays of the library and device of ``like``. If None, such a model is loaded with numpy
+        arrays, and predicts from numpy arrays.
 
     Returns
     -------
@@ -171,12 +171,12 @@ def load_model(
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise ModelFileError("it is not a regular file.")
+            raise ModelFileError("the file is not a regular file.")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > max_bytes:
                 most = f"max_bytes={max_bytes}"
-                raise ModelFileError(f"it has {size} bytes, more than {most} allows.")
+                raise ModelFileError(f"the file has {size} bytes, more than {most} allows.")
             return _load(Archive(file, size), frozenset(names), like)
     except ModelFileError as error:
         text = textwrap.shorten(str(error)[: 2 * _MAX_MESSAGE], _MAX_MESSAGE, placeholder=" ...")
@@ -188,14 +188,14 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     manifest = _read_manifest(archive)
     members = manifest["members"]
     for missing in sorted(members.keys() - archive.sizes.keys()):
-        raise ModelFileError(f"it has no member {brief(missing)}.")
+        raise ModelFileError(f"the file has no member {brief(missing)}.")
     for extra in sorted(archive.sizes.keys() - members.keys() - {MANIFEST, HASH}):
-        raise ModelFileError(f"it has an extra member {extra!r}.")
+        raise ModelFileError(f"the file has an unexpected member {extra!r}.")
     arrays: dict[str, NDArray[Any]] = {}
 
     def array(name: Any) -> NDArray[Any]:
         if type(name) is not str or name not in members:
-            raise ModelFileError(f"its manifest names an array {brief(name)} that does not exist.")
+            raise ModelFileError(f"the manifest names an array {brief(name)} that does not exist.")
         if name not in arrays:
             record = members[name]
             sha256 = record.get("sha256") if isinstance(record, dict) else None
@@ -206,14 +206,14 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
     try:
         found = reader.read(manifest["model"], _MODEL, "the model", {})
     except RecursionError as error:
-        raise ModelFileError("its manifest is nested too deeply.") from error
+        raise ModelFileError("the manifest is nested too deeply.") from error
     if reader.untrusted:
         raise ModelFileError(
-            f"it contains classes that are not trusted: {sorted(reader.untrusted)}. If you know "
-            "the author of the file, pass these names as trusted."
+            f"the file contains classes that are not trusted: {sorted(reader.untrusted)}. If you "
+            "know the author of the file, pass these names as trusted=."
         )
     for unused in sorted(members.keys() - arrays.keys()):
-        raise ModelFileError(f"its member {unused!r} is not used.")
+        raise ModelFileError(f"the manifest does not use the member {unused!r}.")
     libraries = manifest.get("libraries")
     version = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
     known = isinstance(version, str) and re.fullmatch(r"[\w.+]{1,30}", version)
@@ -226,7 +226,7 @@ def _load(archive: Archive, trusted: frozenset[str], target: Any) -> Any:
         warnings.warn(warning, stacklevel=3)
     model = Builder(target, reader.foreign).build(found)
     if not isinstance(model, BaseEstimator):
-        raise ModelFileError(f"it contains a {type(model).__name__}, not an estimator.")
+        raise ModelFileError(f"the file contains a {type(model).__name__}, not an estimator.")
     return model
 
 
@@ -254,15 +254,15 @@ def _write_manifest(model: Any, members: dict[str, Any]) -> bytes:
 
 
 def _check_manifest(text: bytes) -> None:
-    """Raise an error if JSON is too long, or would need far more memory than its length."""
+    """Raise an error if a manifest is too long, or if its values would take too much memory."""
     # Brackets inside texts are counted, too. This only matters if they make up most of the file.
     if len(text) > MAX_JSON:
-        raise ModelFileError(f"its manifest has {len(text)} bytes, more than {MAX_JSON}.")
+        raise ModelFileError(f"the manifest has {len(text)} bytes, more than {MAX_JSON}.")
     values = text.count(b",") + text.count(b"[")
     parsed = _PER_VALUE * values + _PER_OBJECT * text.count(b"{")
     if parsed > _MAX_PARSED + 4 * len(text):
         raise ModelFileError(
-            f"its manifest has about {values} values in {len(text)} bytes, too many for a model."
+            f"the manifest has about {values} values in {len(text)} bytes, too many for a model."
         )
 
 
@@ -271,7 +271,7 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
     text = archive.read(MANIFEST, MAX_JSON)
     digest = archive.read(HASH, 64)
     if hashlib.sha256(text).hexdigest().encode() != digest:
-        raise ModelFileError("its manifest was changed. Restore the original file.")
+        raise ModelFileError("the manifest was changed. Restore the original file.")
     _check_manifest(text)
     try:
         manifest = json.loads(
@@ -281,33 +281,33 @@ def _read_manifest(archive: Archive) -> dict[str, Any]:
             parse_float=_finite,
         )
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"its manifest is not valid JSON ({error}).") from error
+        raise ModelFileError(f"the manifest is not valid JSON ({error}).") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError("its manifest does not describe a dm2l model.")
+        raise ModelFileError("the manifest does not describe a dm2l model.")
     version = manifest.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"its manifest has the invalid format version {brief(version)}.")
+        raise ModelFileError(f"the manifest has the invalid format version {brief(version)}.")
     if version > VERSION:
         writer = brief(manifest.get("dm2l")).strip("'")
         raise ModelFileError(
-            f"it was saved by dm2l {writer} in format {version}, but dm2l {__version__} reads at "
-            f"most format {VERSION}. Update dm2l."
+            f"the file was saved by dm2l {writer} in format {version}, but dm2l {__version__} "
+            f"reads at most format {VERSION}. Update dm2l."
         )
     if version < VERSION:
         raise ModelFileError(
-            f"it was saved by an earlier development version of dm2l in format {version}, but this "
-            f"version reads format {VERSION}. Fit the model again and save it."
+            f"the file was saved by an earlier development version of dm2l in format {version}, "
+            f"but this version reads format {VERSION}. Fit the model again and save it."
         )
     if not isinstance(manifest.get("members"), dict):
-        raise ModelFileError("its manifest has no valid entry 'members'.")
+        raise ModelFileError("the manifest has no valid entry 'members'.")
     if "model" not in manifest:
-        raise ModelFileError("its manifest has no entry 'model'.")
+        raise ModelFileError("the manifest has no entry 'model'.")
     return manifest
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) != len(pairs):
-        raise ValueError("an object has the same name twice")
+        raise ValueError("a JSON object has the same key twice")
     return found
 
 

@@ -42,14 +42,14 @@ _KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "T": "O", "O": "O"}
 
 @dataclass
 class Trusted:
-    """The stored parts of an object whose class the caller trusts."""
+    """The stored content of an object whose class the caller trusts."""
 
     name: str
     parts: dict[str, Any]
 
 
 class _MismatchError(Exception):
-    """Error for a value that does not have an allowed form; the next allowed form is then tried."""
+    """Error for a value that does not have an allowed type; the next allowed type is then tried."""
 
 
 # These functions are elementwise. They cannot write to memory of the caller: ``kw_args`` must be
@@ -84,11 +84,11 @@ class Reader:
         self.foreign: set[int] = set()  # ids of arrays that belonged to another library
 
     def read(self, node: Json, spec: Spec, place: str, sizes: dict[str, int]) -> Any:
-        """Read the value at ``place`` in the manifest, in one of the forms that ``spec`` allows."""
+        """Read a value of the manifest, which must have a type that ``spec`` allows."""
         self.pay(_VALUE)
         self._depth += 1
         if self._depth > 2 * MAX_DEPTH:
-            raise ModelFileError("its manifest is nested too deeply.")
+            raise ModelFileError("the manifest is nested too deeply.")
         try:
             kind = _kind(node)
             if kind == "trusted":
@@ -106,10 +106,10 @@ class Reader:
         raise ModelFileError(f"{place} is {_described(node)}, which is not allowed there.")
 
     def pay(self, size: int) -> None:
-        """Subtract a number of bytes from the budget; raise an error if it is exceeded."""
+        """Subtract bytes from the memory budget; raise an error if too few bytes are left."""
         self._budget -= size
         if self._budget < 0:
-            raise ModelFileError("its contents would need far more memory than its file size.")
+            raise ModelFileError("the contents need far more memory than the size of the file.")
 
     def _size(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
         value = _scalar(node, "iu", int)
@@ -141,7 +141,7 @@ class Reader:
         return _scalar(node, "biufU")
 
     def _key(self, node: Json, form: Alternative, place: str, sizes: dict[str, int]) -> Any:
-        """Read a hashable plain value, which a dictionary can have as a key."""
+        """Read a hashable value, which can be the key of a dictionary."""
         value = self._plain(node, form, place, sizes)
         try:
             hash(value)
@@ -205,11 +205,11 @@ class Reader:
     def _objects(self, node: Json, place: str, inner: Spec) -> NDArray[np.object_]:
         items, shape = node.get("items"), node.get("shape")
         if type(items) is not list or type(shape) is not list or len(shape) > 32:
-            raise ModelFileError(f"{place} must have a list of items and a shape.")
+            raise ModelFileError(f"{place} must have the lists 'items' and 'shape'.")
         sizes = all(type(n) is int and 0 <= n < 2**31 for n in shape)
         if not sizes or math.prod(shape) != len(items):
             raise ModelFileError(
-                f"{place} has {len(items)} values, which does not match its shape {brief(shape)}."
+                f"{place} has {len(items)} values, which do not match its shape {brief(shape)}."
             )
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(self._read_items(items, inner, place, {})):
@@ -260,7 +260,7 @@ class Reader:
         index = node.get("object")
         if type(index) is not int or not 0 <= index < len(self._records):
             raise ModelFileError(
-                f"its manifest refers to the object {brief(index)}, which is not defined before it."
+                f"the manifest refers to the object {brief(index)}, which is not defined before it."
             )
         return self._records[index]
 
@@ -344,7 +344,7 @@ def _scalar(node: Json, kinds: str, *types: type) -> Any:
             raise OverflowError(f"{value} is not a valid {dtype}")
         return dtype.type(value)
     except (ValueError, OverflowError) as error:
-        raise ModelFileError(f"its manifest has a malformed scalar: {error}.") from error
+        raise ModelFileError(f"the manifest has a malformed scalar: {error}.") from error
 
 
 def _simple(node: Json, form: Alternative) -> Any:
@@ -399,20 +399,20 @@ def _read_dtype(name: Any) -> np.dtype[Any]:
     except (TypeError, ValueError):
         dtype = None
     if dtype is None or dtype.kind not in KINDS or dtype.str != name:
-        raise ModelFileError(f"its manifest has the dtype {brief(name)}, which is not allowed.")
+        raise ModelFileError(f"the manifest has the dtype {brief(name)}, which is not allowed.")
     return dtype
 
 
 def _read_float(node: dict[str, Any]) -> float:
     found = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.get(str(node.get("value"))[:9])
     if found is None:
-        raise ModelFileError(f"its manifest has the malformed number {brief(node)}.")
+        raise ModelFileError(f"the manifest has the malformed number {brief(node)}.")
     return found
 
 
 def _items(node: dict[str, Any], place: str, expected: type = list) -> Any:
     if type(node.get("items")) is not expected:
-        raise ModelFileError(f"{place} must have items in a {expected.__name__}.")
+        raise ModelFileError(f"{place} must have an entry 'items' of type {expected.__name__}.")
     return node["items"]
 
 

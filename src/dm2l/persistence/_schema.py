@@ -9,7 +9,7 @@ A block of the table describes one or more classes::
 The first line names the classes and their module, then their groups and the earlier blocks that
 they extend. A block without a module only serves as a base of other blocks. The other lines list
 attributes. An attribute is fitted if its name begins or ends with ``_`` and its type is not
-``setting``, or if a ``+`` follows its name; all others are parameters. All parameters must be
+``setting``, or if a ``+`` follows its name; otherwise, it is a parameter. All parameters must be
 present. Fitted attributes must be all present or all absent. An attribute with ``?`` may be absent.
 An attribute with ``-`` is never stored.
 
@@ -90,7 +90,7 @@ class Entry:
 
 @dataclass
 class Record:
-    """The class of an object in a file, its attributes, and the sizes of its dimensions."""
+    """An object in a file: its class, its attributes, and the sizes of its dimensions."""
 
     entry: Entry
     state: dict[str, Any]
@@ -116,7 +116,7 @@ def _entry(name: str, module: str, groups: frozenset[str], lines: list[str]) -> 
 
 @cache
 def parse(text: str) -> Spec:
-    """Return the alternatives that a type expression of the table allows."""
+    """Return the alternative types that a type expression of the table allows."""
     return _forms(ast.parse(text.strip(), mode="eval").body)
 
 

@@ -159,7 +159,7 @@ def _name(value: Any, place: str) -> str:
     name = f"{value.__module__}.{value.__qualname__}"
     if "<" in name or "." in value.__qualname__ or named(name) is not value:
         raise TypeError(
-            f"{place} is {value!r}, which cannot be saved. Define it at the top level of a module."
+            f"{place} is {value!r}, which is not at the top level of a module. Define it there."
         )
     return name
 

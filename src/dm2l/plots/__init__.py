@@ -1,8 +1,8 @@
 """Displays of labels with missing entries, of models and of hyperparameter searches.
 
 Displays follow scikit-learn: a ``from_...`` method computes the numbers and draws them, the
-constructor takes computed numbers, and ``plot`` draws them again. These methods return the display.
-They draw into the axes ``ax``, or into a new pyplot figure if ``ax`` is None. The attributes
+constructor takes computed numbers, and ``plot`` draws them again. All methods that draw return the
+display. A display uses the axes ``ax``, or a new pyplot figure if ``ax`` is None. The attributes
 ``ax_`` and ``figure_`` are the axes and the figure.
 
 Labels are arrays or data frames in which NaN is a missing label. If another value marks missing

@@ -131,7 +131,7 @@ def heat_map(ax: Any, picture: Any, unit: str, **look: Any) -> tuple[Any, Any]:
 
 
 def marks_of(estimator: Any) -> dict[str, Any]:
-    """Return the parameters with which an estimator marks missing labels."""
+    """Return the parameters of an estimator that say which labels are missing."""
     usual = {"missing_label": np.nan, "missing_as": None}
     return {name: getattr(estimator, name, mark) for name, mark in usual.items()}
 
@@ -159,7 +159,7 @@ def check_names(names: Any, n: int) -> list[str]:
 
 
 def series_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the ``Axes.plot`` options of each series; if a colour repeats, markers are open."""
+    """Return ``Axes.plot`` options for each series; markers are open if a colour is repeated."""
     styles = {}
     for i, name in enumerate(names):
         turn, place = divmod(i, len(COLOURS))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm2l._utils.arrays import to_numpy
-from dm2l._utils.inputs import check_counts
+from dm2l._utils.inputs import check_choice, check_counts
 from dm2l.labels import LabelMatrix
 from dm2l.labels._entries import Signs
 from dm2l.labels._matrix import parse_labels
@@ -33,8 +33,8 @@ class MissingnessDisplay(Display):
     Parameters
     ----------
     signs, rows : ndarray of shape (n_lines, n_labels) and (n_lines,)
-        Lines of the map, with 1 for positive, -1 for negative and 0 for missing entries, and the
-        row number of each line.
+        Lines of the map (1 for positive, -1 for negative and 0 for missing entries), and the number
+        of the row that each line shows.
     share_positive, share_negative : ndarray of shape (n_labels,)
         Shares of positive and negative entries among all rows.
     n_rows, label_names : int, and sequence of str
@@ -75,10 +75,9 @@ class MissingnessDisplay(Display):
         """Draw the map of labels.
 
         By default, ``label_names`` are the columns of the data frame, or y0, y1, ... ``sort=None``
-        keeps the order of the rows. At most ``max_rows`` rows are drawn, at equal distances.
+        keeps the order of the rows. With more than ``max_rows`` rows, evenly spaced rows are drawn.
         """
-        if sort not in ("pattern", None):
-            raise ValueError(f"sort must be 'pattern' or None, got {sort!r}.")
+        check_choice("sort", sort, None, "pattern")
         check_counts(max_rows=max_rows)
         T, names = canvas.read_labels(Y, label_names)
         order = np.arange(len(T)) if sort is None else _order_by_pattern(T)
@@ -268,11 +267,11 @@ class CooccurrenceDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class SingularValuesDisplay(Display):
-    """Singular values of scores or labels: of all rows, and of the rows with each label.
+    """Singular values of scores or labels, for all rows and for the rows with each label.
 
     DM2L makes the nuclear norm, which is the sum of the singular values, large for the scores of
-    all rows. It makes the norm small for the scores ``F_k`` of each group: the rows in which label
-    k is an observed positive. The singular values of the groups (thin lines) should therefore
+    all rows. DM2L makes the norm small for the scores ``F_k`` of each group: the rows in which
+    label k is an observed positive. The singular values of the groups (thin lines) should therefore
     decrease faster than the singular values of all rows (thick line).
 
     Parameters
@@ -360,7 +359,7 @@ class SingularValuesDisplay(Display):
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
     def plot(self, ax: Ax = None, *, highlight: Sequence[str] = ()) -> Self:
-        """Draw a thin line for each group and a thick line for all rows; each ends at its rank.
+        """Draw a thin line for each group, and a thick line for all rows, up to their ranks.
 
         Each line is divided by its largest singular value. Labels in ``highlight`` get their own
         colour and marker.

@@ -71,7 +71,7 @@ class ConvergenceDisplay(Display):
     def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Ax = None) -> Self:
         """Draw the convergence of several fitted estimators that have ``objective_history_``.
 
-        The estimators must minimize the same objective. Its lowest value is subtracted.
+        The estimators must minimize the same objective, whose lowest value is subtracted.
         """
         if not hasattr(estimators, "items") or not estimators:
             what = f"a dict of names to fitted estimators, got {estimators!r}"
@@ -122,7 +122,7 @@ def _last_step(estimator: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class PathDisplay(Display):
-    """Cross-validated metric over ``lambda_d``, with one line per ``alpha`` and ``gamma``.
+    """Cross-validated metric against ``lambda_d``, with one line per ``alpha`` and ``gamma``.
 
     Error bars show one standard error of the mean over folds. A ring marks the selected
     hyperparameters. The horizontal axis is logarithmic; ``lambda_d = 0`` (masked ridge) is drawn
@@ -135,7 +135,7 @@ class PathDisplay(Display):
     means, errors : ndarray of shape (n_curves, n_lambdas)
         Mean and standard error of the metric; NaN where they are unknown.
     settings : sequence of dict
-        The other hyperparameters of each curve.
+        The hyperparameters of each curve except ``lambda_d``.
     chosen : tuple of int, default=None
         Number of the curve with the selected hyperparameters, and the position on that curve.
     metric, n_splits : str and int
@@ -144,7 +144,7 @@ class PathDisplay(Display):
     Attributes
     ----------
     lines_, chosen_ : list of matplotlib ErrorbarContainer, and Line2D or None
-        The curves, and the ring.
+        The curves, and the ring at the selected point.
 
     Examples
     --------
@@ -263,11 +263,11 @@ class PathDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Reliability diagram: observed share of positives over the predicted probability.
+    """Reliability diagram: observed share of positives against the predicted probability.
 
-    Calibrated probabilities lie on the diagonal. Points below it show that probabilities are too
-    high. Bars are Wilson's 95 % confidence intervals, which assume independent entries. Missing
-    entries are ignored.
+    Calibrated probabilities lie on the diagonal. Points below the diagonal show that probabilities
+    are too high. Bars are Wilson's 95 % confidence intervals, which assume independent entries.
+    Missing entries are ignored.
 
     Parameters
     ----------

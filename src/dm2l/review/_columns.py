@@ -1,4 +1,4 @@
-"""Columns that questions are about: labels, tags, and columns with several values."""
+"""Columns that a review asks about: labels, tags, and columns with several values."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class AskedColumn(NamedTuple):
     tag: str = ""  # a tag with its column
 
     def answers(self, word: Any) -> dict[str, Any]:
-        """Return the answer to each label; ``word`` is "skip", or "=" and a value of the column."""
+        """Return an answer for each label, given the answer ``word`` for the whole column."""
         if self.group is None:
             return {self.name: word}
         if word == "skip":
             return dict.fromkeys(self.group.labels, "skip")
         value = str(word)[1:]
         if str(word)[:1] != "=" or value not in self.group.values:
-            known = ", =".join(self.group.values)
-            raise ValueError(f"{word!r:.40} is no answer for {self.name!r}. Pass skip, ={known}.")
+            known = " or =".join(self.group.values)
+            raise ValueError(f"{word!r:.40} is no answer for {self.name!r}. Pass skip or ={known}.")
         line = self.group.read([[value]], np.zeros(1, dtype=np.intp))[0]
         return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
 
     def answer(self, known: Labels) -> str:
-        """Return the answer that the labels of a row imply, or "" if some labels are missing."""
+        """Return the answer that the known labels of a row give, or "" if a label is missing."""
         line = known[self.labels]
         return "" if np.isnan(line).any() else self.predicted(line)
 
@@ -47,14 +47,14 @@ class AskedColumn(NamedTuple):
         return f"={self.group.cell(p > 0.5, p)}"
 
     def choices(self, p: Labels) -> list[tuple[str, float]]:
-        """Return the values of the column with their probabilities, given label probabilities."""
+        """Return the values of the column with probabilities, given the probabilities of labels."""
         if self.group is None:
             return []
         return list(zip(self.group.values, self.group.shares(p[self.labels]).tolist(), strict=True))
 
 
 def asked_columns(table: Table) -> dict[str, AskedColumn]:
-    """Return the columns that questions are about, by the names of columns and of labels."""
+    """Return the columns that a review asks about, by column name and by label name."""
     found: dict[str, AskedColumn] = {}
     for name, (labels, group) in label_columns(table).items():
         if group is None or group.kind == "tags":

@@ -1,4 +1,4 @@
-"""Write tables that contain the answers of a review, and completed tables with a checked sample."""
+"""Write tables with the answers of a review, and put checked values into completed tables."""
 
 import tempfile
 from collections.abc import Sequence
@@ -16,25 +16,25 @@ from dm2l.tables._reading import count_cells
 
 
 def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[FilledRate]]:
-    """Replace filled values by answers of a journal; also return error rates of filled values."""
+    """Replace filled values by answers, and estimate the error rates from the random sample."""
     sample = journal.sample
     if sample is None:
         raise ValueError(
-            f"{journal.path} has no random sample. Draw one with dm2l review --check 50, and "
+            f"{journal.path} has no random sample. Draw a sample with dm2l review --check 50, and "
             "answer its questions."
         )
     said = {key: journal.answer(*key) for key in sample.entries}
     if n_left := list(said.values()).count(""):
         raise ValueError(
             f"{journal.path}: {n_left} of {len(sample.entries)} entries of the sample are not "
-            "checked yet. Continue dm2l review until all are checked or skipped. An estimate from "
-            "a part of the sample would be biased."
+            "checked yet. Continue dm2l review until all entries are checked or skipped, because "
+            "an estimate from a part of the sample would be biased."
         )
     if not sample.matches(completion):
         raise ValueError(
             f"{journal.path}: the sample was drawn from other filled entries. Pass the model and "
-            "the options with which it was drawn, or draw a new sample with dm2l review --check "
-            "and a new file of answers."
+            "options with which the sample was drawn, or draw a new sample with dm2l review "
+            "--check and a new file of answers."
         )
     Y = journal.labels()
     given = completion.missing & ~np.isnan(Y)
@@ -48,7 +48,7 @@ def verify(completion: Completion, journal: Journal) -> tuple[Completion, list[F
 
 
 def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], digest: str) -> int:
-    """Write a table with the labels ``Y``; return the number of changed cells."""
+    """Write a copy of a table with the labels ``Y``, and return the number of changed cells."""
     if not table.path.is_file():
         raise ValueError(f"{table.path} does not exist. Restore the table to export the answers.")
     if table_digest(table) != digest:
@@ -73,7 +73,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
 
 
 def export_name(table: Table) -> str:
-    """Return the name of the file with the answers, with the suffix of the table's format."""
+    """Return a name for the file with the answers, with a suffix for the format of the table."""
     name = unpacked_name(table.path)
     suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
     return f"{name.stem}-reviewed{suffix}"

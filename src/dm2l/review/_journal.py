@@ -1,4 +1,4 @@
-"""The file of answers of a review. Each answer is written to the disk before the next question."""
+"""The file of answers of a review. Each answer is saved to disk before the next question."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ def hold(file: IO[bytes]) -> bool:
 
 
 def write_line(content: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
-    """Return a line of the file and its seal, a hash of this line and all earlier lines."""
+    """Return a line of a journal, and a hash of this line and all earlier lines as its seal."""
     text = json.dumps(content, ensure_ascii=False)
     seal = _seal(previous, text)
     return f'{text[:-1]}, "{_SEAL}": "{seal}"}}\n'.encode(), seal
@@ -83,10 +83,10 @@ def _is_incomplete(raw: bytes) -> bool:
 
 
 def damaged(path: Path, number: int, why: str) -> ValueError:
-    """Return the error for a damaged line."""
+    """Return the error that reports a damaged line of a journal."""
     return ValueError(
-        f"{path}, line {number}: {why}. Restore the unchanged file, or start a new one. To change "
-        "an answer, answer the question again."
+        f"{path}, line {number}: {why}. Restore the unchanged file, or start a new file. To "
+        "change an answer, answer the question again."
     )
 
 
@@ -108,9 +108,9 @@ class Decision(NamedTuple):
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Answers about one table, in a file of JSON lines; lines are added and never changed.
+    """Answers about a single table, in an append-only file of JSON lines.
 
-    Opening the file drops an incomplete last line, which a crash may leave. It raises a ValueError
+    Opening the file drops an incomplete last line, which a crash may leave. A ValueError is raised
     if a line was changed or removed, or if the file belongs to another table, and a BlockingIOError
     if another process has opened the file.
 
@@ -130,7 +130,7 @@ class Journal(AbstractContextManager["Journal"]):
     outputs : set of str
         Full paths of the files that the review writes.
     columns : dict of str to AskedColumn
-        The columns that questions are about, by the names of columns and of labels.
+        The columns that the review asks about, by column name and by label name.
     sample : Sample or None
         The random sample from which error rates are estimated.
     dropped : str
@@ -197,7 +197,7 @@ class Journal(AbstractContextManager["Journal"]):
         *,
         check: bool = False,
     ) -> None:
-        """Save an answer ("yes", "no" or "skip") to disk; it replaces an earlier answer.
+        """Save an answer ("yes", "no" or "skip") to disk, which replaces any earlier answer.
 
         Rows are counted from 1. ``probability`` is the predicted probability of a positive label.
         With ``check``, the answer confirms or corrects an observed label.
@@ -225,7 +225,7 @@ class Journal(AbstractContextManager["Journal"]):
         self._append({"sample": entries, "filled": sample.filled})
 
     def check(self, row: Any, label: Any, answer: Any, observed: bool = False) -> None:
-        """Raise a ValueError unless the entry is missing or, with ``observed``, is observed."""
+        """Raise a ValueError if an answer, its row or its label is invalid."""
         table = self.table
         if answer not in ANSWERS:
             raise ValueError(f"The answer must be one of {', '.join(ANSWERS)}, got {answer!r}.")
@@ -252,7 +252,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     @property
     def implied(self) -> NDArray[np.bool_]:
-        """Return a mask of the labels that rules imply and that are not observed or answered."""
+        """Return a mask of labels that rules imply and that are neither observed nor answered."""
         return np.isnan(self._said) & ~np.isnan(self._labels)
 
     def obey(self, rules: LabelRules | None) -> None:
@@ -282,7 +282,7 @@ class Journal(AbstractContextManager["Journal"]):
         return said
 
     def _closed(self, said: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Fill in labels that follow by rules, except in rows that contradict the rules."""
+        """Fill in labels that rules imply, except in rows that contradict the rules."""
         if self._logic is None:
             return said
         signs = self._logic.propagate(signs_of(said)).signs
@@ -370,7 +370,7 @@ class Journal(AbstractContextManager["Journal"]):
             )
 
     def _parsed(self, content: Any) -> Any:
-        """Return the decision, sample or output in a line; raise a ValueError if it is invalid."""
+        """Return the decision, sample or output in a line, or raise a ValueError if invalid."""
         if "output" in content:
             if isinstance(content["output"], str):
                 return content["output"]
@@ -441,7 +441,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _write(self, data: bytes) -> None:
         try:
             if self._file.write(data) != len(data):
-                raise OSError(f"{self.path}: the answer was not saved. Free space on the disk.")
+                raise OSError(f"{self.path}: the answer was not saved. Free up disk space.")
             os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(self._size)

@@ -14,7 +14,7 @@ from dm2l.tables._suggestion import one_per_cell, row_values, table_values
 
 
 class Prediction(NamedTuple):
-    """Probability of an entry, given the known labels of its row, and the value of an answer."""
+    """Probability of an entry given the known labels of its row, and the value of an answer."""
 
     probability: float
     value: float  # expected number of errors that an answer avoids: own + row + others
@@ -25,7 +25,7 @@ class Prediction(NamedTuple):
 
 
 class TablePredictions:
-    """Predictions of one model by row and label, counted from 0."""
+    """Predictions of a model for each row and label; rows and labels are counted from 0."""
 
     def __init__(self, model: TableModel, table: Table, Y: Labels, old: Self | None = None) -> None:
         self.model = model
@@ -40,7 +40,7 @@ class TablePredictions:
                 getattr(self.values, name)[known] = getattr(old.values, name)[known]
 
     def condition(self, row: int, known: Labels) -> None:
-        """Condition the predictions for a row on its known labels; NaN is a missing label."""
+        """Condition the predictions for a row on its known labels; NaN marks missing labels."""
         X, trust = self._X[row : row + 1], self.values.trust
         p, gains = row_values(self.model.classifier, X, known[None], trust, self._exclusive)
         missing = np.isnan(known)
@@ -60,14 +60,8 @@ class TablePredictions:
         rank = 1 + int(np.sum(total > value, where=one_per_cell(total, left, self._exclusive)))
         return Prediction(p, value, rank, own, gain, others)
 
-    def rank_rows(self, left: Mask) -> list[int]:
-        """Return the rows with open entries (``left``), the most valuable row first."""
-        value = np.sum(self.values.own + self.values.others, axis=1, where=left)
-        rows = np.flatnonzero(left.any(axis=1))
-        return [int(i) for i in rows[np.argsort(-value[rows], kind="stable")]]
-
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
-        """Return contributions of columns to a label, or sums of absolute values for several."""
+        """Return each column's contribution to a label, or its absolute sum over several labels."""
         found = column_weights(self.model, self._sources, self._X, row, labels)
         if found is None:
             return {}
@@ -125,7 +119,7 @@ def make_question(
     error_probability: float = 0.0,
     identifiers: Sequence[str] = (),
 ) -> Question:
-    """Make the question about an entry, or about a whole row if the label is blank."""
+    """Return the question about an entry or, if the label is blank, about a whole row."""
     row, label = key
     mine = journal.columns[label] if label else AskedColumn("", [], None)
     known, names = journal.labels(row), journal.table.label_names

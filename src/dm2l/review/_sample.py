@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def draw(cls, completion: Completion, size: int, seed: int) -> Self:
-        """Draw equal numbers of entries of each kind of answer; draw all of a rare kind."""
+        """Draw equally many entries of each kind of answer, or all entries of a rare kind."""
         rng, parts = np.random.default_rng(seed), filled_parts(completion)
         groups = {labels[0]: (labels, group) for labels, group in completion.exclusive}
         filled = {kind: int(part.sum()) for kind, part in parts.items()}
@@ -39,7 +39,7 @@ class Sample(NamedTuple):
         return cls({entries[i][0]: entries[i][1] for i in rng.permutation(len(entries))}, filled)
 
     def matches(self, completion: Completion, size: int | None = None) -> bool:
-        """Return whether the sample fits ``completion``, with ``size`` or all filled entries."""
+        """Return whether the sample could have been drawn from ``completion`` with this size."""
         n = min(size or len(self.entries), sum(self.filled.values()))
         parts = filled_parts(completion)
         names = {name: k for k, name in enumerate(completion.label_names)}
@@ -57,7 +57,7 @@ class Sample(NamedTuple):
         )
 
     def rates(self, said: Mapping[Key, str]) -> list["FilledRate"]:
-        """Estimate the error rate of each kind of filled answer from the answers ``said``."""
+        """Estimate error rates for each kind of filled answer from answers ``said`` by a person."""
         found = []
         for kind, size in self.filled.items():
             drawn = {key: word for key, word in self.entries.items() if kind_of(word) == kind}
@@ -70,7 +70,7 @@ class Sample(NamedTuple):
 
 
 def filled_parts(completion: Completion) -> dict[str, NDArray[np.bool_]]:
-    """Return a mask of the filled entries of each kind of answer; a cell counts as one entry."""
+    """Return a mask of filled entries for each kind of answer, with a single entry per cell."""
     alone, cells = completion.filled.copy(), np.zeros_like(completion.filled)
     for labels, _ in completion.exclusive:
         cells[:, labels[0]] = alone[:, labels].any(axis=1)

@@ -38,7 +38,7 @@ MOST_WORKERS = 64  # requests that are handled at the same time; further connect
 
 
 class Reply(NamedTuple):
-    """Content and headers of a reply."""
+    """Content, type and status of an HTTP reply."""
 
     content: bytes
     kind: str = "application/json"
@@ -47,7 +47,7 @@ class Reply(NamedTuple):
 
 
 class AccessError(Exception):
-    """Error for a request that is rejected, with its HTTP status."""
+    """Error that rejects a request with an HTTP status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -60,7 +60,7 @@ def json_reply(content: Any, status: int = 200) -> Reply:
 
 
 def measure_json(content: bytes) -> tuple[int, int]:
-    """Return the number of values and the depth of JSON in UTF-8 without parsing it."""
+    """Return the number of values and the nesting depth of a JSON text, without parsing it."""
     # Remove escaped quotes, which do not end a string.
     content = content.replace(b"\\\\", b"").replace(b'\\"', b"")
     n_values = n_quotes = depth = deepest = 0
@@ -123,12 +123,12 @@ class Handler(BaseHTTPRequestHandler):
         try:
             # This prevents DNS rebinding, where the name of another site resolves to this machine.
             if self.server.hosts and self.headers.get_all("Host", []) not in self.server.hosts:
-                raise AccessError(403, "The host name is wrong. Use the printed address.")
+                raise AccessError(403, "The host name is wrong. Use the address that dm2l printed.")
             parts = urlsplit(self.path)
             name, query = self.admitted(parts.path), dict(parse_qsl(parts.query))
             reply = self.get(name, query) if self.command == "GET" else self.post(name)
             if reply is None:
-                raise AccessError(404, "This page does not exist. Use the printed address.")
+                raise AccessError(404, "There is no such page. Use the address that dm2l printed.")
         except AccessError as refusal:
             reply = Reply(f"{refusal}\n".encode(), "text/plain; charset=utf-8", refusal.status)
         except (ValueError, OSError) as error:
@@ -189,7 +189,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class LocalServer(ThreadingHTTPServer):
-    """A web server on one interface; on a loopback interface, it checks the host of requests."""
+    """A web server; on a loopback interface, it rejects requests with another host name."""
 
     url: str  # address with the token
     daemon_threads = True
@@ -276,11 +276,11 @@ _HEADERS = {
 
 
 def check_host(host: str) -> None:
-    """Raise an error if other machines can reach the interface."""
+    """Raise an error if other machines can reach the network interface ``host``."""
     if host not in LOOPBACK:
         raise ValueError(
             f"host must be 127.0.0.1 or ::1, got {host!r}, because only this machine may open a "
-            "review. To review from another machine, use 'ssh -L'."
+            "review. To review from another machine, forward the port with 'ssh -L'."
         )
 
 
@@ -293,7 +293,7 @@ class _Handler(Handler):
     def admitted(self, path: str) -> str:
         token, slash, name = path.removeprefix("/").partition("/")
         if not compare_digest(token.encode(), self.server.token.encode()) or not slash:
-            raise AccessError(403, "The token is missing or wrong. Open the printed address.")
+            raise AccessError(403, "No valid token. Open the address that dm2l review printed.")
         return name
 
     def get(self, name: str, query: dict[str, str]) -> Reply | None:
@@ -313,13 +313,13 @@ class _Handler(Handler):
 
     def post(self, name: str) -> Reply | None:
         if self.headers.get_all("Origin", []) != [f"http://{self.headers['Host']}"]:
-            raise AccessError(403, "Another page sent the request. Open the printed address.")
+            raise AccessError(403, "A different web page sent the request. Reload the review page.")
         body, session, output = self.body(), self.server.session, self.server.output
         if name in ("answer", "suppose"):
             fields = ("row", "answers", *(["queue"] if name == "answer" else []))
             answers = body.get("answers") if isinstance(body, dict) else None
             if not isinstance(answers, dict) or set(body) != {*fields}:
-                raise ValueError(f"The body must have exactly the fields {', '.join(fields)}.")
+                raise ValueError(f"The request must have exactly the fields {', '.join(fields)}.")
             if name == "answer":
                 saved = session.answer(body["row"], answers, body["queue"])
                 return self._state(saved.position, body["queue"], saved.implied)
@@ -332,7 +332,7 @@ class _Handler(Handler):
         if name != "export":
             return None
         if output is None:
-            raise ValueError("The review has no output file (-o). Download the table instead.")
+            raise ValueError("Without -o, the review has no output file. Download the table.")
         return json_reply({"path": output, "n_answers": session.export(output)})
 
     def _state(self, at: int | None, queue: str, implied: Mapping[str, str] | None = None) -> Reply:
@@ -380,7 +380,7 @@ class ReviewServer(LocalServer):
 
 
 def _sample(journal: Journal) -> dict[str, Any] | None:
-    """Return the progress of the sample, and its error rates when all entries are checked."""
+    """Return the progress of the sample and, once all entries are checked, the error rates."""
     if journal.sample is None:
         return None
     said = {key: journal.answer(*key) for key in journal.sample.entries}
@@ -417,7 +417,7 @@ def serve(
     session : ReviewSession
         The session to serve.
     host : str, default="127.0.0.1"
-        Interface of this machine: "127.0.0.1", "localhost" or "::1".
+        Network interface of this machine: "127.0.0.1", "localhost" or "::1".
     port : int, default=0
         Port of the server; 0 selects a free port.
     output : str or Path, default=None

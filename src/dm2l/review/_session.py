@@ -76,7 +76,7 @@ class Refit:
         return replace(self.model, pipeline=pipeline, correlation=correlation, estimate=None)
 
     def quality(self, Y: Labels) -> Quality | None:
-        """Measure the effect of the answers in ``Y``; return None with too few observed labels."""
+        """Measure how the answers in ``Y`` change the quality; None with too few labels."""
         # Training and held-out labels of each repetition, the same in every call.
         pairs = [hold_out(self.table.Y, HELD_OUT, seed) for seed in range(REPETITIONS)]
         held_out = [
@@ -135,7 +135,7 @@ class State(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether there was a run and the last run ended without an error."""
+        """Whether the last run ended without an error."""
         return self.number > 0 and not self.running and not self.error
 
 
@@ -198,7 +198,7 @@ class Progress(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """Result of saving answers: the next position in the queue, and labels implied by rules."""
+    """Result of saving answers: the next position in the queue, and labels that rules imply."""
 
     position: int
     implied: dict[str, str]
@@ -229,16 +229,16 @@ class ReviewSession:
     keep : sequence of str, default=()
         Columns that identify rows in the questions. The default is the first identifier column.
     save_model : str or Path, default=None
-        File to which each refitted model is saved, for :func:`dm2l.tables.load_bundle`.
+        File to which each refitted model is saved; :func:`dm2l.tables.load_bundle` reads it.
 
     Attributes
     ----------
     model : TableModel
-        The given model, or the model of the last refit.
+        The given model or, after a refit, the refitted model.
     learnt : ndarray of shape (n_rows, n_labels)
         The labels used by the last refit or, before the first refit, the labels of the table.
     quality : Quality or None
-        Quality of models without and with the answers, measured by the last refit.
+        Quality of models trained without and with the answers, measured by the last refit.
     measured : bool
         Whether refits measure ``quality``, which takes several additional fits.
     saved, warnings : bool and list of str
@@ -319,7 +319,7 @@ class ReviewSession:
         return None if np.isnan(p).any() else column.predicted(p) == word
 
     def asked(self, queue: str = "entries") -> list[Key]:
-        """Return row and label of each answered or skipped question of a queue, in order."""
+        """Return the row and label of each answered or skipped question of a queue, in order."""
         with self._lock:
             journal = self.journal
             if queue not in QUEUES:
@@ -356,7 +356,7 @@ class ReviewSession:
             return make_question(self.journal, *about)
 
     def _next(self, queue: str) -> Key | None:
-        """Return row and label of the next open question of a queue; None if all are decided."""
+        """Return row and label of the next open question of a queue; None if there is none."""
         journal, left = self.journal, self.journal.left()
         if queue in ("label_errors", "sample"):
             found = self._sampled if queue == "sample" else self._label_errors
@@ -364,7 +364,7 @@ class ReviewSession:
         if self.progress.decided >= self.progress.suggested:
             return None
         if queue == "rows":
-            return self._predictions.rank_rows(left)[0] + 1, ""
+            return int(self._predictions.values.rank_rows(left)[0][0]) + 1, ""
         best = int(np.argmax(np.where(left, self._predictions.values.total, -1.0)))
         i, k = divmod(best, left.shape[1])
         return i + 1, self._columns[self.table.label_names[k]].name
@@ -380,14 +380,14 @@ class ReviewSession:
             elif not drawn.matches(completion, size):
                 raise ValueError(
                     f"{self.journal.path} has a sample of {len(drawn.entries)} entries that was "
-                    "drawn with another size, model or --max-error-rate (max_error_rate=). "
-                    "Pass the values with which it was drawn, or start a new file of answers."
+                    "drawn with another size, model or --max-error-rate (max_error_rate=). Pass "
+                    "the same values as for this sample, or start a new file of answers."
                 )
 
     def answer(self, row: int, answers: Mapping[str, str], queue: str = "entries") -> Saved:
         """Save answers to labels of a row, and update the predictions for the row.
 
-        The answers replace earlier answers. In the queue "label_errors", they confirm or correct
+        The answers replace earlier answers. In the queue "label_errors", answers confirm or correct
         observed labels or, with positives only, missing labels that are probably positive.
         """
         with self._lock:
@@ -404,9 +404,9 @@ class ReviewSession:
             return Saved(position, {name: word for name, word in after if before.get(name) != word})
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> dict[str, Any]:
-        """Return probabilities of the other open questions if ``answers`` were given; save nothing.
+        """Return the probabilities of other open questions as if ``answers`` had been given.
 
-        The result has the probability of "yes" of a label, or of each value of a column.
+        The result has the probability of "yes" for a label, or of each value for other columns.
         """
         with self._lock:
             known = self.journal.suppose(row, self._checked(row, answers))
@@ -429,7 +429,7 @@ class ReviewSession:
             return found
 
     def _checked(self, row: int, answers: Mapping[str, str], check: bool = False) -> dict[str, str]:
-        """Check answers, split answers to columns with several values, and return one per label."""
+        """Check answers, and return an answer for each label of the answered columns."""
         if not answers:
             raise ValueError("The request has no answer. Send an answer for at least one label.")
         found: dict[str, str] = {}
@@ -457,7 +457,7 @@ class ReviewSession:
 
     @property
     def refit_state(self) -> State:
-        """State of the refits: whether one is running, how many have run, and the last error."""
+        """State of refits: whether a refit is running, the number of refits, and the last error."""
         return self._refits.state
 
     @property
@@ -471,7 +471,7 @@ class ReviewSession:
             return self._refits.start(self.labels())
 
     def start_label_errors(self) -> bool:
-        """Search for label errors in the background; return False if a search runs or is done."""
+        """Search for label errors in the background, unless a search is running or has ended."""
         with self._lock:
             return not self._audit.state.done and self._audit.start()
 
@@ -517,7 +517,7 @@ class ReviewSession:
         return export_answers(self.table, self.labels(), Path(output), self._marks, digest)
 
     def close(self) -> None:
-        """Close the journal when the current answer or model has been saved."""
+        """Wait until the current answer or model is saved, and then close the journal."""
         with self._lock:
             self._closed = True
             self.journal.close()
@@ -529,7 +529,7 @@ def _identifiers(model: TableModel, table: Table, keep: Sequence[str]) -> Sequen
     for name in keep:
         if name not in columns:
             raise ValueError(
-                f"{table.path} has no feature column {name!r} to identify rows by. Choose one of "
+                f"{table.path} has no feature column {name!r} to identify rows. Choose one of "
                 f"{', '.join(map(str, columns[:5]))}{', ...' * (len(columns) > 5)}."
             )
     found = (use.name for use in model.uses or () if use.kind == "identifier")

@@ -17,7 +17,7 @@ FACTORS = (0.1, 0.3, 3.0)
 
 
 def blocks_of(columns: ColumnTransformer) -> list[list[str]]:
-    """Return blocks of step names: one block for each text, and one for all other columns."""
+    """Return blocks of step names: one block per text column, and one for all other columns."""
     names = [name for name, *_ in columns.transformers]
     letters = [name for name in names if name.startswith("letters")]
     if not letters:
@@ -31,7 +31,7 @@ def blocks_of(columns: ColumnTransformer) -> list[list[str]]:
 def weigh_blocks(
     columns: ColumnTransformer, X: Any, T: NDArray[np.int8], groups: Any, random_state: int
 ) -> Any:
-    """Choose a weight for each block of features, store the weights, and return the product."""
+    """Choose a weight for each block of features, and return the weighted features."""
     blocks = blocks_of(columns)
     if len(blocks) < 2:
         return X

@@ -1,4 +1,4 @@
-"""Writing and reading the file of a table model: its pipeline and a record of the table."""
+"""Saving and loading the model of a table: its pipeline and a record of the table."""
 
 import math
 import types
@@ -41,14 +41,14 @@ _STEPS: dict[str, tuple[type, ...]] = {
 
 
 def save_bundle(model: TableModel, path: str | Path) -> None:
-    """Write a model of a table to a file, which :func:`dm2l.persistence.load_model` reads too.
+    """Save a model of a table to a file, which :func:`dm2l.persistence.load_model` can also read.
 
     Parameters
     ----------
     model : TableModel
         A model from :func:`fit_table`.
     path : str or Path
-        The file to write. An error leaves no incomplete file.
+        The file to write. If an error occurs, no incomplete file is left.
 
     Examples
     --------
@@ -87,8 +87,8 @@ def load_bundle(path: str | Path) -> TableModel:
     Raises
     ------
     ValueError
-        If the file contains another kind of model; :class:`dm2l.persistence.ModelFileError` if it
-        is damaged.
+        If the file contains another kind of model; :class:`dm2l.persistence.ModelFileError` if the
+        file is damaged.
     """
     pipeline = load_model(Path(path))
     record = getattr(pipeline[-1] if hasattr(pipeline, "steps") else None, "table_", None)
@@ -114,13 +114,13 @@ def load_bundle(path: str | Path) -> TableModel:
 
 
 def _record_types() -> dict[str, Any]:
-    """Return the types of the fields that are stored in addition to the pipeline, by name."""
+    """Return the type of each field that is stored in addition to the pipeline."""
     hints = get_type_hints(TableModel)
     return {field.name: hints[field.name] for field in fields(TableModel)[1:]}
 
 
 def _typed(value: Any, form: Any) -> Any:
-    """Convert a plain value to a type, or raise ``TypeError``."""
+    """Convert plain data to a type, such as a dataclass, or raise ``TypeError``."""
     origin, parts = get_origin(form) or form, get_args(form)
     if origin in (Union, types.UnionType):
         return None if value is None else _typed(value, parts[0])
@@ -145,7 +145,7 @@ def _typed(value: Any, form: Any) -> Any:
 
 
 def _check_values(model: TableModel) -> None:
-    """Reject values of the right type that contradict each other or are out of range."""
+    """Reject a model whose values contradict each other or are out of range."""
     labels, features, uses = model.label_names, model.feature_names, model.uses
     settings, estimate, sample = model.settings, model.estimate, model.sample
     proper = {
@@ -205,7 +205,7 @@ def _check_parts(model: TableModel) -> None:
 
 
 def _prepares(transformer: Any, model: TableModel) -> bool:
-    """Return whether the transformer takes columns of the kinds in the record."""
+    """Return whether the steps of the transformer fit the kinds of columns in the record."""
     if model.uses is None:
         taken = getattr(transformer, "n_features_in_", None)
         return type(transformer) is MaxAbsScaler and taken == len(model.feature_names)

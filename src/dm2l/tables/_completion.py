@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from dm2l._utils.html import NO, OPEN, YES, Bar, block, grid, lines
 from dm2l.completion._errors import CompletionSummary
@@ -25,31 +26,31 @@ class Completion:
     Attributes
     ----------
     missing : ndarray of bool of shape (n_rows, n_labels)
-        Entries that were missing.
+        Entries that are missing in the table.
     positive : ndarray of bool of shape (n_rows, n_labels)
-        Entries that are filled as positive.
+        Missing entries that are filled in as positive.
     look : ndarray of bool of shape (n_rows, n_labels)
-        Uncertain answers (see ``margin``) or, with ``max_error_rate``, all unfilled entries.
+        Uncertain entries (see ``margin``) or, with ``max_error_rate``, all unfilled entries.
     probabilities : ndarray of shape (n_rows, n_labels)
-        Probability of a positive label; 0 or 1 for observed entries, NaN without an estimate.
+        Probability of a positive label; 0 or 1 for observed entries, NaN without a prediction.
     left : ndarray of bool of shape (n_rows, n_labels) or None
         Missing entries that are not filled, because the error rate would be too high, the SMILES
-        are invalid, or the label has a single class; None if all are filled.
+        are invalid, or the label has a single class; None if all missing entries are filled.
     expected_wrong, expected_wrong_yes, expected_wrong_no : float
         Expected error rates of all filled entries, of filled positives and of filled negatives:
         upper bounds with ``max_error_rate``, otherwise means of error probabilities. Entries that
         rules imply count as correct. NaN for positive-unlabelled labels.
     lowest_bound : float
-        Lowest ``max_error_rate`` that fills any entry; NaN without ``max_error_rate``.
+        Lowest limit with which at least one entry is filled; NaN without ``max_error_rate``.
     expected_wrong_values : float
-        Expected error rate of the filled cells of columns with several values. In
-        ``expected_wrong``, each of these cells counts as one entry.
+        Expected error rate of the filled cells of columns with several values. Each filled cell
+        counts as one entry in ``expected_wrong``.
     n_implied : int
         Number of missing entries that follow from rules.
     exclusive : list of (list of int, ColumnGroup)
-        The labels of each column with several values. A cell of such a column counts once.
+        Labels of each column with several values. Each cell of such a column counts as one entry.
     lowest_bounds : dict of str to float
-        Lowest ``max_error_rate`` that fills an entry, by label or column with several values.
+        For each label or column with several values, the lowest limit with which it is filled.
     overlooked : float
         Estimated number of overlooked positives; NaN without positive-unlabelled labels.
     """
@@ -72,12 +73,12 @@ class Completion:
     overlooked: float = np.nan
 
     def count(self, entries: NDArray[np.bool_]) -> int:
-        """Return the number of entries; entries of the same cell are counted once."""
+        """Return the number of entries, and count several entries of the same cell once."""
         return count_cells(entries, self.exclusive)
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Missing entries that are filled."""
+        """Mask of the missing entries that are filled."""
         return self.missing if self.left is None else self.missing & ~self.left
 
     def _repr_html_(self) -> str:
@@ -103,7 +104,7 @@ def complete_table(
 ) -> Completion:
     """Impute the missing labels of a table from the features and the known labels of each row.
 
-    Labels that had a single class in the training table are not filled, with a warning.
+    Labels with a single class in the training table are not filled, and a warning names them.
 
     Parameters
     ----------
@@ -116,8 +117,8 @@ def complete_table(
         cell of a column with several values is marked if its value has a probability of at most 0.5
         + ``margin``.
     max_error_rate : float, default=None
-        The highest expected error rate, both among entries filled with yes and among entries filled
-        with no. As many entries as possible are filled, and only unfilled entries are marked.
+        Limit of the expected error rate, both of entries filled with yes and of entries filled with
+        no. As many entries as possible are filled, and unfilled entries are marked for checking.
 
     Returns
     -------
@@ -166,8 +167,8 @@ def complete_table(
         known = table.Y[~missing & alone]
         share = float(known.mean()) if len(known) else 0.5
         if (most := max(share, 1 - share)) >= 1 - max_error_rate:
-            always = f"{most:.1%} of the known labels are {'yes' if share > 0.5 else 'no'}, so this"
-            same = "answer for every missing label would be within the limit, too; compare the"
+            always = f"{most:.1%} of the known labels are {'yes' if share > 0.5 else 'no'}, so the"
+            same = "limit would also hold with this value for every missing label; compare the"
             warnings = [*warnings, f"{always} {same} error rates of yes and of no"]
     else:
         open_ = single & ~left & ~implied
@@ -200,8 +201,8 @@ def complete_table(
     )
     limit, columns = 1.0 if max_error_rate is None else max_error_rate, counted_columns(done)
     if over := [one["label"] for one in columns if (one["expected_wrong"] or 0.0) > limit]:
-        words = f"the expected error rate of {listed(over)} is above the limit, which holds"
-        done.warnings.append(f"{words} over all columns, for yes and for no")
+        words = f"the expected error rate of {listed(over)} exceeds the limit, which applies"
+        done.warnings.append(f"{words} to all columns together and not to each column")
     return done
 
 
@@ -228,22 +229,22 @@ def counted_columns(found: Completion) -> list[dict[str, Any]]:
 
 
 def completion_summary(found: Completion, limit: float | None = None) -> list[str]:
-    """Return sentences on the filled entries, their expected error rate, and unfilled columns."""
+    """Return sentences about filled entries, their expected error rate and unfilled columns."""
     n_filled, n_missing = found.count(found.filled), found.count(found.missing)
     bounded = found.lowest_bound == found.lowest_bound
     if not n_missing:
         return ["No label is missing."]
     if bounded and not n_filled:
-        lowest = f"The lowest limit that fills a label is {_percent(found.lowest_bound)}."
-        no_limit = "No limit below 100% fills a label."
+        lowest = f"A limit of at least {_percent(found.lowest_bound)} is needed to fill a label."
+        no_limit = "No limit below 100% is high enough to fill a label."
         return [f"No label was filled. {lowest if found.lowest_bound < 1 else no_limit}"]
     lines = [f"{n_filled} of {n_missing} missing labels were filled."]
     if (n := found.overlooked) == n:
         yes = found.filled & found.positive
         more = max(n - yes.sum(), 0)
         lines.append(
-            f"Proposed positives: {yes.sum()}, in {yes.any(axis=1).sum()} rows. The estimated "
-            f"shares imply about {n:.0f} overlooked positives, so about {more:.0f} or more remain."
+            f"Proposed positives: {yes.sum()}, in {yes.any(axis=1).sum()} rows. About {n:.0f} "
+            f"overlooked positives are estimated in the table, so about {more:.0f} or more remain."
         )
     rates = {what: getattr(found, f"expected_wrong_{what}") for what in ("yes", "no", "values")}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
@@ -255,14 +256,14 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
     rates = {name: found.lowest_bounds[name] for name in blank if bounded}
     if needs := [f"{name} ({_percent(rate)})" for name, rate in rates.items() if rate < 1]:
         lines.append(
-            "The limit is too low for these columns (in brackets: the lowest limit that fills a "
-            f"label): {', '.join(needs)}."
+            "The limit is too low for these columns (in brackets: the lowest limit with which a "
+            f"label is filled): {', '.join(needs)}."
         )
     return lines
 
 
 def _percent(bound: float) -> str:
-    """Format a limit in percent, rounded up so that the printed limit is sufficient."""
+    """Return a limit in percent, rounded up so that the printed limit is sufficient."""
     return f"{np.ceil(1e3 * bound) / 10:g}%"
 
 
@@ -279,15 +280,21 @@ class Audit:
     contradicted: NDArray[np.bool_]
     warnings: list[str]
     test: tuple[int, int] | None = None
+    lowest: NDArray[np.float64] | None = None
 
     def expected_errors(self, n: int) -> Interval:
         """Return the expected share of errors in the first ``n`` entries, and a 95 % interval."""
-        p, mean, sd = self.probability[:n], float(self.probability[:n].sum()), np.nan
-        if self.deviation is not None:
+        p = self.probability[:n]
+        n, low, high = max(len(p), 1), np.nan, np.nan
+        if self.deviation is not None and self.lowest is not None:
+            values = np.stack([self.lowest[:n], p])
             # The error rate of the table is uncertain, and each label is, given this rate.
-            sd = np.hypot(self.deviation[:n].sum(), np.sqrt((p * (1 - p)).sum()))
-        ends = np.array([mean, mean - 1.96 * sd, mean + 1.96 * sd]) / max(len(p), 1)
-        return Interval(*np.clip(ends, 0.0, 1.0).tolist())
+            var = (self.deviation[:n].sum() ** 2 + (values * (1 - values)).sum(axis=1)) / n**2
+            mean = np.clip(values.sum(axis=1) / n, 1e-6, 1 - 1e-6)
+            size = np.maximum(mean * (1 - mean) / np.maximum(var, 1e-12) - 1, 1e-3)
+            ends = n * betaincinv(mean * size, (1 - mean) * size, (0.025, 0.975))
+            low, high = float(np.floor(ends[0] + 1e-6)) / n, float(np.ceil(ends[1] - 1e-6)) / n
+        return Interval(float(p.sum()) / n, low, high)
 
 
 # Tests of an audit: share of labels to invert, number of tests, number of first suspects.
@@ -304,7 +311,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
     model, table
         As in :func:`complete_table`.
     top : int, default=None
-        Number of entries to return; None for all.
+        Maximum number of entries to return; None returns all entries.
 
     Returns
     -------
@@ -314,7 +321,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         ``deviation`` (None for positive-unlabelled labels), and ``contradicted``, whether the
         prediction or a rule contradicts the label. ``test`` is the result of five tests that each
         invert 2 % of the observed labels of yes/no columns: how many of the first suspects are
-        inverted labels, and the number of first suspects. It is None if there are no such labels.
+        inverted labels, and the number of first suspects. ``test`` is None with too few labels.
 
     Examples
     --------
@@ -344,6 +351,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
         blank=blank,
         probability=found.probability[first],
         deviation=None if found.deviation is None else found.deviation[first],
+        lowest=None if found.lowest is None else found.lowest[first],
         contradicted=blank if found.contradicted is None else found.contradicted[first],
         warnings=warnings,
         test=_test_audit(model.classifier, T, scores, refit=trained, together=cells),
@@ -351,7 +359,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
 
 
 def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[int, int] | None:
-    """Invert some known labels; return how many first suspects are inverted, and how many exist."""
+    """Invert known labels; return the numbers of inverted first suspects and of first suspects."""
     known = (T != 0) & classifier._learnable & np.isfinite(scores)
     for labels in given["together"]:
         known[:, labels] = False
@@ -362,7 +370,7 @@ def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[i
     for _ in range(REPEATED):
         inverted, signs = rng.choice(places, n, replace=False), T.copy()
         signs.flat[inverted] *= -1
-        errors = classifier._completer.find_label_errors(signs, scores, **given)
+        errors = classifier._completer.find_label_errors(signs, scores, folds=0, **given)
         suspects = (errors.row * T.shape[1] + errors.label)[: min(n, FIRST)]
         found += int(np.isin(suspects, inverted).sum())
     return found, REPEATED * min(n, FIRST)

@@ -24,7 +24,7 @@ MOST_NUMBERS = 4_000_000  # maximum number of values in the rows that are scored
 
 @dataclass(frozen=True)
 class Explanation:
-    """Features that a label depends on, and labels that it correlates with, strongest first."""
+    """Important features of a label, and labels with correlated scores, strongest first."""
 
     label: str
     features: list[tuple[str, float]]
@@ -39,7 +39,7 @@ def explain_model(
     random_state: int = 0,
     tell: Tell | None = None,
 ) -> list[Explanation]:
-    """List the important features of each label, and the labels with correlated scores.
+    """List the important features of each label, and other labels with correlated scores.
 
     In a linear model, the weight of a feature is its coefficient. In other models, the weight of a
     raw column is the root mean square change of the score when the column is shuffled among
@@ -55,9 +55,9 @@ def explain_model(
     model : TableModel
         A fitted model.
     label : str, default=None
-        The label, the column with several values, or the value or tag to explain; None for all.
+        The label, column with several values, value or tag to explain. None explains all labels.
     top : int, default=10
-        Number of features and of labels to list for each label.
+        Maximum number of features, and of correlated labels, to list for each label.
     random_state : int, default=0
         Seed for sampling and shuffling rows.
     tell : callable, default=None
@@ -89,7 +89,7 @@ def explain_model(
             f"The model has no label {label!r}. Choose one of {', '.join(columns_of)}."
         )
     if isinstance(model.classifier, ScoreClassifier):
-        raise ValueError("The model was fitted only to scores. Fit a model to features instead.")
+        raise ValueError("The model has scores but no features to explain. Fit it to features.")
     same = {k: labels for labels, _ in columns_of.values() for k in labels}
     if getattr(model.classifier, "kernel", None) == "linear":
         weights = to_numpy(model.classifier.coef_)
@@ -107,7 +107,7 @@ def explain_model(
 def _by_shuffling(
     model: TableModel, labels: list[int], random_state: int, tell: Tell | None
 ) -> tuple[list[str], Floats]:
-    """Return important columns, and how much the scores change when a column is shuffled."""
+    """Return important columns, and the change of each label's scores if a column is shuffled."""
     classifier = model.classifier
     rng, automatic = np.random.RandomState(random_state), isinstance(classifier, AutoClassifier)
     if automatic:

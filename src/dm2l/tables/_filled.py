@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(\.\d+)?")
 
 
 class ColumnAnswers(NamedTuple):
-    """Answers for the cells of a label column, with the values that filled cells get."""
+    """Masks, values and probabilities with which the cells of a label column are filled."""
 
     name: str
     missing: NDArray[np.bool_]  # cells that lack a label
@@ -59,9 +59,9 @@ def write_completion(
     """Write a table in which missing labels are filled with each column's texts for yes and no.
 
     In a text file, all other cells and line ends stay unchanged. For each label, the columns
-    ``<label>__probability`` and ``<label>__look`` are added after the last column. They are blank
-    for observed labels. With ``details``, no columns are added. Instead, the file ``details`` has
-    one line for each missing label and for each tag that is added to a column of tags.
+    ``<label>__probability`` and ``<label>__look`` are added after the last column; their cells are
+    blank for observed labels. With ``details``, no columns are added. Instead, the file ``details``
+    has one line for each missing label and for each tag that is added to a column of tags.
 
     Parameters
     ----------
@@ -70,11 +70,11 @@ def write_completion(
     table : Table
         The table that was completed.
     output : str or Path
-        A file in the same format, or ``.xlsx`` for a text file; ``.npz`` for matrices of numbers.
+        A file in the format of the table; for text also ``.xlsx``, and for matrices only ``.npz``.
     missing : sequence of str, default=()
         Values that mark missing labels, as passed when the table was read.
     details : str or Path, default=None
-        A .csv, .tsv, .parquet or .xlsx file for row, label, answer, probability and look.
+        A .csv, .tsv, .parquet or .xlsx file for columns row, label, answer, probability and look.
     safe_csv : bool, default=False
         Whether to write ``'`` before text that a spreadsheet would run as a formula.
     """
@@ -147,7 +147,7 @@ def _shown(probability: float) -> float | None:
 
 
 def _added_places(table: Table, present: Sequence[str]) -> dict[str, int]:
-    """Return the positions of added columns by name; existing columns of dm2l are reused."""
+    """Return the positions of added columns by name; columns that dm2l added before are reused."""
     names = [name + end for name in label_columns(table) for end in (PROBABILITY, LOOK)]
     places = {name: j for j, name in enumerate(present)}
     both = [name for name in names if name in places.keys() - added_columns(present)]
@@ -164,7 +164,7 @@ def _added_places(table: Table, present: Sequence[str]) -> dict[str, int]:
 def _answers(
     done: Completion, table: Table, cells: Sequence[Any], write: Callable[[str], Any] = str
 ) -> list[ColumnAnswers]:
-    """Return the answers for each label column, written like its ``cells``."""
+    """Return the imputed values of each label column, in the spelling of its ``cells``."""
     columns, found = label_columns(table), []
     # With a cutoff, the most common positive value would be an arbitrary number.
     numbers = cutoffs_of(list(columns), table.words.cutoffs, str(table.path))
@@ -206,7 +206,7 @@ def _answers(
 
 
 def find_spelling(cells: Sequence[Any], answers: NDArray[np.float64]) -> tuple[Any, Any] | None:
-    """Find the most common values of positives and negatives; None without observed entries."""
+    """Return the most common values of positive and negative cells; None if none is observed."""
     sides = (np.flatnonzero(answers == wanted).tolist() for wanted in (1.0, 0.0))
     return commonest_pair(*(Counter(cells[i] for i in rows) for rows in sides))
 
@@ -261,7 +261,7 @@ def _write_text(
 
 
 def _typed(cells: list[str], decimal: str) -> list[Any]:
-    """Convert the cells of a text file to numbers, text, and None for blanks."""
+    """Convert the cells of a text file to numbers or text, and blank cells to None."""
     values: list[Any] = []
     for cell in map(unquote, cells):
         point = with_point(cell, decimal)
@@ -271,7 +271,7 @@ def _typed(cells: list[str], decimal: str) -> list[Any]:
 
 
 def _check_blank(table: Table, row: int, name: str, cell: Any, marks: MissingMarkers) -> None:
-    """Raise an error if a cell was read as missing, but its text is not a missing value."""
+    """Raise an error if a cell was read as missing, but its text does not mark a missing value."""
     labels, group = label_columns(table)[name]
     tags = group is not None and group.kind == "tags"
     if tags or not np.isnan(table.Y[row, labels[0]]) or cell is None or str(cell) in marks:
@@ -295,7 +295,7 @@ def _check_rows(table: Table, names: list[str], rows: list[Record], inline: bool
             raise ValueError(
                 f"{table.path}: row {number} has {size} cells, but the header has {len(names)}. "
                 "Correct the row"
-                + (", or pass --details, which adds no columns." if size > len(names) else ".")
+                + (", or pass --details to add no columns." if size > len(names) else ".")
             )
 
 
@@ -336,8 +336,8 @@ def _write_sheet(
     added = _added_places(table, names) if inline else {}
     if max(added.values(), default=0) >= MOST_COLUMNS:
         raise ValueError(
-            f"{table.path} has no room for {len(added)} more columns. Pass --details, which adds "
-            "no columns."
+            f"{table.path} has no room for {len(added)} more columns. Pass --details to write them "
+            "to a second file."
         )
     for j, (name, place) in enumerate(added.items()):
         answer = answers[j // 2]
@@ -382,7 +382,7 @@ def _write_parquet(
 
 
 def _of_type(value: Any, kind: Any, arrow: Any) -> Any:
-    """Convert an answer to a value that a column of type ``kind`` can hold."""
+    """Convert an imputed value to a value that a column of type ``kind`` can hold."""
     types = arrow.types
     if types.is_dictionary(kind):
         kind = kind.value_type

@@ -54,7 +54,7 @@ class LabelCount:
 
 @dataclass(frozen=True)
 class RuleCandidate:
-    """Rule that ``holds`` of ``rows`` rows obey; ``at_least`` is a lower 95 % bound of the rate."""
+    """Rule that holds in ``holds`` of ``rows`` rows, with a lower 95 % bound ``at_least``."""
 
     rule: str
     rows: int
@@ -173,7 +173,7 @@ def inspect_table(
 
 
 def _rule_candidates(T: NDArray[np.float64], table: Table) -> list[RuleCandidate]:
-    """Return rules (implications and exclusions) between columns, the most certain first."""
+    """Return implications and exclusions between labels of two columns, the most certain first."""
     found, names = Cooccurrence.of(T), table.label_names
     both = np.rint(np.nan_to_num(found.probability) * found.count).astype(int)
     either = found.count + found.count.T - both
@@ -202,14 +202,19 @@ def _rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
     found = {} if rules is None else rules.contradictions(table.Y, table.label_names)
     if not found:
         return []
-    some = [f"row {row + 1}: {why}" for row, why in list(found.items())[:_CONTRADICTIONS]]
+    broken = {row: why.rpartition("which contradicts ")[2] for row, why in found.items()}
+    rules_of = Counter(broken.values())
+    worst = sorted(found, key=lambda row: (-rules_of[broken[row]], broken[row]))
+    some = [f"row {row + 1}: {found[row]}" for row in worst[:_CONTRADICTIONS]]
     more = "; ..." if len(found) > len(some) else ""
     count = "1 row contradicts" if len(found) == 1 else f"{len(found)} rows contradict"
-    return [f"{table.path}: {count} the rules; correct the labels ({'; '.join(some)}{more})"]
+    rule, n = rules_of.most_common(1)[0]
+    remedy = f"correct the labels, or remove a rule that is false (most rows, {n}: {rule})"
+    return [f"{table.path}: {count} the rules; {remedy} ({'; '.join(some)}{more})"]
 
 
 def order_hints(table: Table) -> list[str]:
-    """Return hints to declare the order of the values, for each column without an order."""
+    """Return a hint for each column with several values whose order was not declared."""
     names = [group.column for group in table.words.groups if group.kind == "values"]
     pass_ = 'pass --values "{}=LOWEST<...<HIGHEST"'
     return [f"If the values of {name!r} have an order, {pass_.format(name)}." for name in names]
@@ -243,7 +248,7 @@ def fit_warnings(
     grouped: bool,
     missing: bool,
 ) -> list[str]:
-    """Return warnings after a fit; ``missing`` means that blank labels were read as unknown."""
+    """Return warnings about a training table; with ``missing``, blank labels are unknown."""
     copies = 0 if grouped else _n_duplicates(table, uses)
     return [
         *_column_warnings(uses or []),
@@ -294,8 +299,8 @@ def _positive_warnings(counts: Sequence[LabelCount]) -> list[str]:
         found.append(
             f"{len(leaning)} of {len(counts)} labels are mostly blank and have more positive than "
             f"negative entries ({listed(leaning)}). If negatives were recorded less often than "
-            "positives, too many blanks are filled with yes, and --max-error-rate does not hold. "
-            "In that case, fit with --missing-as unlabelled."
+            "positives, too many blanks are filled with yes, and error rates can exceed "
+            "--max-error-rate. In that case, fit with --missing-as unlabelled."
         )
     return found
 
@@ -310,12 +315,12 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
         elif count.positives_only or least >= _RARE:  # _positive_warnings lists the former
             continue
         elif not least and count.positive:
-            why = "only positive entries and cannot be learned unless blanks are negative "
-            why += "(--missing-as)"
+            why = "only positive entries and cannot be learned unless blanks are read as "
+            why += "negative (see --missing-as)"
         elif not least:
             why = "only negative entries and cannot be learned"
         else:
-            why = f"fewer than {_RARE} positive or negative entries, so estimates are uncertain"
+            why = f"fewer than {_RARE} entries of a class, so estimates are uncertain"
         groups.setdefault(why, []).append(count.label)
     return [
         f"{len(labels)} of {len(counts)} labels ({listed(labels)}) have {why}"
@@ -324,7 +329,7 @@ def _label_warnings(counts: Sequence[LabelCount]) -> list[str]:
 
 
 def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
-    """Warn about columns that are left out, and about unexpected values."""
+    """Warn about columns that are left out, and about unexpected values in other columns."""
     left_out: dict[str, list[str]] = {}
     noted = [f"column {use.name!r}: {use.note}" for use in uses if use.used and use.note]
     for use in uses:
@@ -337,7 +342,7 @@ def _column_warnings(uses: Sequence[ColumnUse]) -> list[str]:
         for reason, names in left_out.items()
     ]
     if len(noted) > _NOTES:
-        more = f"{len(noted) - _NOTES} more columns have unexpected values; --json lists them all"
+        more = f"{len(noted) - _NOTES} more columns have unexpected values; to see all, pass --json"
         noted = [*noted[:_NOTES], more]
     return found + noted
 
@@ -347,12 +352,12 @@ def _blank_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     n, names = table.n_rows, [use.name for use in uses if use.used]
     blank = [(name, int(table.frame[name].isna().sum())) for name in names]
     found = [f"column {name!r} is {percent(k, n)} blank" for name, k in blank if k > _EMPTY * n]
-    more = f"{len(found) - _NOTES} more columns are over {_EMPTY:.0%} blank"
+    more = f"{len(found) - _NOTES} more columns are more than {_EMPTY:.0%} blank"
     return found if len(found) <= _NOTES else [*found[:_NOTES], more]
 
 
 def _list_warnings(table: Table) -> list[str]:
-    """Warn about label columns with one value per cell, whose cells look like lists of tags."""
+    """Warn about label columns that are read as one value per cell but look like lists of tags."""
     found = []
     for name, (labels, group) in label_columns(table).items():
         values = group.values if group is not None and group.kind == "values" else ()
@@ -368,7 +373,7 @@ def _list_warnings(table: Table) -> list[str]:
 
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Warn about columns with two values that equal a label wherever both are known."""
+    """Warn about columns with two values that agree with a label wherever both are known."""
     coded = {use.name: _signs(table.frame[use.name]) for use in uses if use.used}
     two = [(name, signs) for name, signs in coded.items() if signs is not None]
     if not two:
@@ -379,13 +384,13 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
     varies = np.abs(np.abs(C) @ T) < both
     return [
         f"column {two[j][0]!r} equals label {table.label_names[k]!r} in all {both[j, k]:.0f} rows "
-        "that have both; if the column was derived from the label, leave it out with --drop"
+        "where both are known; if the column was derived from the label, omit it with --drop"
         for j, k in np.argwhere((both >= _ALIKE) & (np.abs(same) == both) & varies)
     ]
 
 
 def _signs(column: Any) -> NDArray[np.float64] | None:
-    """Code the two values of a column as -1 and 1, and blanks as 0; None for other columns."""
+    """Return a column with two values as -1 and 1, and 0 for blanks; None for other columns."""
     if column.dtype.kind in "bifu":
         values, known = column.to_numpy(), column.notna().to_numpy()
     else:
@@ -398,7 +403,7 @@ def _signs(column: Any) -> NDArray[np.float64] | None:
 
 
 def _label_like_warnings(table: Table, uses: Sequence[ColumnUse], kinds: Kinds) -> list[str]:
-    """Warn about yes/no columns that have blanks or share a prefix with the labels."""
+    """Warn about yes/no columns that may be labels: with blanks, or with the prefix of a label."""
     prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
     akin, like = [], []
     names = [use.name for use in uses]
@@ -429,11 +434,11 @@ def _label_like_warnings(table: Table, uses: Sequence[ColumnUse], kinds: Kinds) 
 
 
 def _duplicate_warnings(n_duplicates: int, n_rows: int, uses: list[ColumnUse] | None) -> list[str]:
-    """Warn about repeated rows, but not about molecules, whose copies share a fold by default."""
+    """Warn about duplicate rows, except for molecules, whose copies share a fold by default."""
     molecules = any(use.kind == "smiles" for use in uses or ())
     if n_duplicates < 0.01 * n_rows or not n_duplicates or molecules:
         return []
     return [
         f"{n_duplicates} rows have the same features as an earlier row, so cross-validated "
-        "estimates are too high; --groups duplicates keeps copies in the same fold"
+        "estimates are too high; pass --groups duplicates to keep copies in the same fold"
     ]

@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils import require
+from dm2l._utils.inputs import check_choice
 from dm2l.chemistry import ABSENT, has_rdkit, is_valid_smiles
-from dm2l.io._columns import (
-    MISSING_WORDS,
-    ColumnRequestError,
-    added_columns,
-    are_codes,
-    as_number,
-    check_distinct,
-    match_columns,
-    parse_boolean,
-    parse_mark_or_boolean,
-    with_point,
-)
+from dm2l.io import _columns
 
 # Dates with the year first, or last after day and month, or after month and day.
 DATES = ("date", "date-dmy", "date-mdy")
@@ -57,7 +47,7 @@ _WORD = re.compile(r"\w\w+")
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """The kind of a column, the reason if it is left out, and a note if it is used."""
+    """The kind of a column, the reason why it is left out, and a note on its values."""
 
     name: str
     kind: str
@@ -66,7 +56,7 @@ class ColumnUse:
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the prepared columns."""
+        """The names of the prepared columns: the parts of a date, or the name of the column."""
         return [f"{self.name}: {p}" for p in DATE_PARTS] if self.kind in DATES else [self.name]
 
     @property
@@ -78,20 +68,19 @@ class ColumnUse:
 def column_kinds(
     frame: Any, kinds: Kinds = None, *, drop: Sequence[str] = (), decimal: str = "."
 ) -> list[ColumnUse]:
-    """Decide how every column of a data frame is used; ``kinds`` overrides the detection."""
+    """Detect how each column of a data frame is used; ``kinds`` overrides the detected kinds."""
     names = [str(name) for name in frame.columns]
-    check_distinct(names, "The data frame")
+    _columns.check_distinct(names, "The data frame")
     wanted = {}
     # Patterns come first, so that the kind of a column given by name overrides them.
     for asked, kind in sorted((kinds or {}).items(), key=lambda item: item[0] in names):
-        if kind not in KINDS:
-            raise ValueError(
-                f"Kind {kind!r} of column {asked!r} is unknown. Choose one of {', '.join(KINDS)}."
-            )
-        meant = match_columns(names, asked, "The table without its labels")
+        check_choice(f"The kind of column {asked!r}", kind, *KINDS)
+        meant = _columns.match_columns(names, asked, "The table without its labels")
         wanted.update(dict.fromkeys((names[j] for j in meant), kind))
-    dropped = {names[j] for j in match_columns(names, drop, "The table without its labels")}
-    added = added_columns(names) - wanted.keys()
+    dropped = {
+        names[j] for j in _columns.match_columns(names, drop, "The table without its labels")
+    }
+    added = _columns.added_columns(names) - wanted.keys()
     uses = []
     for j, name in enumerate(names):
         if name.startswith(SCORE_OF):
@@ -99,7 +88,7 @@ def column_kinds(
         elif name in dropped:
             uses.append(ColumnUse(name, "dropped", "dropped on request"))
         elif name in added:
-            why = "an output of dm2l for a label; pass --kind to use it"
+            why = "an output of dm2l for a label; pass --kind to use the column"
             uses.append(ColumnUse(name, "unusable", why))
         else:
             column = frame.iloc[:, j]
@@ -112,7 +101,7 @@ def column_kinds(
 
 
 def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1) -> tuple[Any, str]:
-    """Convert a column to the type of its transformer; return it and a note on lost values."""
+    """Return a column converted to its kind, and a note on values that cannot be converted."""
     if kind in ("category", "text"):
         return as_text(column), ""
     if kind == "smiles":
@@ -140,10 +129,10 @@ def typed_column(column: Any, kind: str, decimal: str = ".", first_row: int = 1)
     if not len(odd):
         return values, ""
     first, count = texts[odd[0]], f" ({len(odd)} such values)" if len(odd) > 1 else ""
-    comma = kind == "numeric" and as_number(first.replace(",", ".")) is not None
+    comma = kind == "numeric" and _columns.as_number(first.replace(",", ".")) is not None
     return values, (
         f"{first[:40]!r} in row {odd[0] + first_row} is not {_VALUES[kind]}{count} and is read as "
-        f"missing{'; pass --decimal , to read decimal commas' if comma else ''}"
+        f"missing{'; pass --decimal=, to read decimal commas' if comma else ''}"
     )
 
 
@@ -156,7 +145,7 @@ def check_kinds(uses: Sequence[ColumnUse], kinds: Any, frame: Any, decimal: str)
         if np.isnan(typed_column(column, use.kind, decimal)[0]).all():
             texts = as_text(column)
             first = np.flatnonzero(texts != "")[0]
-            raise ColumnRequestError(
+            raise _columns.ColumnRequestError(
                 f"Column {use.name!r} cannot be {use.kind}, because none of its values is "
                 f"{_VALUES[use.kind]} (row {first + 1} has {texts[first][:40]!r}). Choose another "
                 "kind with --kind (kinds=), or leave the column out with --drop (drop=)."
@@ -182,7 +171,7 @@ def _guess(name: str, column: Any, decimal: str) -> ColumnUse:
     for value in present.to_numpy(dtype=object):
         known = isinstance(value, (str, bool, int, float, np.number)) or hasattr(value, "year")
         if not known:
-            return ColumnUse(name, "unusable", f"holds values of type {type(value).__name__}")
+            return ColumnUse(name, "unusable", f"values have the type {type(value).__name__}")
     return _guess_text(name, column, decimal)
 
 
@@ -194,11 +183,11 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
         return ColumnUse(name, "empty", "no values")
     if len(different) == 1:
         # Any other single word is a category, with blanks as the second category.
-        kind = "category" if parse_mark_or_boolean(present[0]) is None else "boolean"
+        kind = "category" if _columns.parse_mark_or_boolean(present[0]) is None else "boolean"
         return _one_value(name, kind, repr(present[0][:40]), len(texts), n_rows)
-    if all(parse_boolean(text) in (0.0, 1.0) for text in different):
+    if all(_columns.parse_boolean(text) in (0.0, 1.0) for text in different):
         return ColumnUse(name, "boolean")
-    if are_codes(different):
+    if _columns.are_codes(different):
         use = _guess_words(name, present)
         why = f"codes with leading zeros, such as {min(present)[:40]!r}"
         if not use.used:
@@ -208,7 +197,7 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
     if np.sum(np.isnan(numbers) & (texts != "")) <= DIRTY * n_rows:
         return ColumnUse(name, "numeric", note=note)
     if decimal == "." and np.isfinite(as_numbers(column, ",")).sum() >= (1 - DIRTY) * n_rows:
-        reason = "numbers with commas; if these are decimal commas, pass --decimal , (decimal=)"
+        reason = "numbers with commas; if these are decimal commas, pass --decimal=, (decimal=)"
         return ColumnUse(name, "unusable", reason)
     for pattern in (_YEAR_FIRST, _YEAR_LAST, _TIME):
         found = [match for text in present if (match := pattern.fullmatch(text)) is not None]
@@ -222,16 +211,16 @@ def _guess_text(name: str, column: Any, decimal: str) -> ColumnUse:
 
 
 def _guess_date(name: str, dates: Sequence[re.Match[str]]) -> ColumnUse:
-    """Return the use of a column of dates, which needs a clear order of day and month."""
+    """Return the use of a column of dates; an unclear order of day and month excludes it."""
     if dates[0].re is not _YEAR_LAST:
         first = dates[0].re is _YEAR_FIRST
         return ColumnUse(name, "date") if first else ColumnUse(name, "unusable", _TIMES)
     after_12 = [any(int(date[part]) > 12 for date in dates) for part in (1, 2)]
     if after_12[0] is not after_12[1]:
         return ColumnUse(name, "date-dmy" if after_12[0] else "date-mdy")
-    why = "of both orders of day and month" if after_12[0] else "that may begin with day or month"
+    why = "order of day and month is " + ("mixed" if after_12[0] else "unclear")
     which = f"pass --kind {name}=date-dmy or {name}=date-mdy (kinds=)"
-    return ColumnUse(name, "unusable", f"dates {why}, such as {dates[0][0][:40]}; {which}")
+    return ColumnUse(name, "unusable", f"dates whose {why}, such as {dates[0][0][:40]}; {which}")
 
 
 def _guess_words(name: str, present: Any) -> ColumnUse:
@@ -239,7 +228,7 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
     n_rows, different = len(present), len(set(present))
     words = float(np.mean([len(text.split()) for text in present]))
     if different == n_rows and words < 2:
-        why = "a different single word in every row; pass --kind to use it"
+        why = "a different single word in every row; pass --kind to use the column"
         return ColumnUse(name, "identifier", why)
     if different <= min(MOST, max(FEW, n_rows // 10)) and (words < 4 or 2 * different <= n_rows):
         return ColumnUse(name, "category")
@@ -254,7 +243,7 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
 
 
 def _are_smiles(name: str, texts: Any) -> bool:
-    """Return whether most texts match the syntax of SMILES and have a ring, bond or branch."""
+    """Return whether most texts look like SMILES that contain a ring, bond or branch."""
     sample = texts[:1000]
     if np.mean([_SMILES.fullmatch(text) is not None for text in sample]) <= 0.9:
         return False
@@ -271,7 +260,7 @@ def as_text(column: Any) -> Any:
     missing = column.isna().to_numpy()
     values = zip(column.to_numpy(dtype=object), missing, strict=True)
     texts = ("" if absent else str(value).strip() for value, absent in values)
-    words = ["" if text.casefold() in MISSING_WORDS else text for text in texts]
+    words = ["" if text.casefold() in _columns.MISSING_WORDS else text for text in texts]
     return np.array(words, dtype=object)
 
 
@@ -283,7 +272,7 @@ def as_numbers(column: Any, decimal: str = ".") -> Any:
         if decimal != ".":
             written = [isinstance(value, str) for value in column.to_numpy(dtype=object)]
             pairs = zip(texts, written, strict=True)
-            texts = [with_point(text, decimal) if spelt else text for text, spelt in pairs]
+            texts = [_columns.with_point(text, decimal) if spelt else text for text, spelt in pairs]
         column = pandas.Series(texts, dtype=object)
     numbers = pandas.to_numeric(column, errors="coerce")
     numbers = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -304,12 +293,12 @@ def as_booleans(column: Any) -> Any:
     """Convert a column to 1 and 0; values that are neither yes nor no become NaN."""
     if column.dtype.kind in "bif" and column.dropna().isin((0, 1)).all():
         return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    answers = (parse_mark_or_boolean(text) for text in as_text(column))
+    answers = (_columns.parse_mark_or_boolean(text) for text in as_text(column))
     return np.array([np.nan if a is None or a < 0 else a for a in answers], dtype=np.float64)
 
 
 def _counts_rows(name: str, column: Any) -> bool:
-    """Return whether a column numbers rows: distinct integers, consecutive or named like an ID."""
+    """Return whether a column of distinct integers is consecutive or named like an ID."""
     if column.isna().any() or len(column) < 3 or column.nunique() < len(column):
         return False
     numbers = column.to_numpy(dtype=np.float64)
@@ -319,7 +308,7 @@ def _counts_rows(name: str, column: Any) -> bool:
 
 
 def _one_value(name: str, kind: str, value: str, n_rows: int, n_known: int) -> ColumnUse:
-    """Return the use of a column with one value, which is a feature if many rows are blank."""
+    """Return the use of a column with a single value: a feature only if many cells are blank."""
     if n_rows - n_known <= DIRTY * n_rows:
         return ColumnUse(name, "constant", f"always {value}")
-    return ColumnUse(name, kind, note=f"always {value} or blank; used as present or absent")
+    return ColumnUse(name, kind, note=f"always {value} or blank; read as present or absent")

@@ -1,4 +1,4 @@
-"""Metrics of a table model on held-out labels, with intervals."""
+"""Metrics of a table's model on held-out labels, with confidence intervals."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -27,12 +27,12 @@ from dm2l.tables._reading import Cells, Table, count_cells
 
 
 def signs_of(Y: Floats) -> NDArray[np.int8]:
-    """Convert labels 1, 0 and NaN to 1, -1 and 0."""
+    """Convert labels from 1, 0 and NaN to the signs 1, -1 and 0."""
     return np.where(np.isnan(Y), 0, 2 * Y - 1).astype(np.int8)
 
 
 class Predictions(NamedTuple):
-    """Scores, probabilities and decisions, one column per label."""
+    """Scores, probabilities and predicted labels of rows, with one column per label."""
 
     scores: Floats
     probabilities: Floats
@@ -40,7 +40,7 @@ class Predictions(NamedTuple):
 
 
 def predictions(classifier: Any, X: Any) -> Predictions:
-    """Compute scores, probabilities and decisions for prepared rows in one pass."""
+    """Compute scores, probabilities and predicted labels of prepared rows in a single pass."""
     X = classifier._check_X(X)
     scores, probabilities = classifier._answers(X)
     return Predictions(scores, probabilities, np.asarray(classifier._decide(scores) == 1))
@@ -98,7 +98,7 @@ MOST_ERROR = 0.1  # largest standard error of the row-wise metric for complete r
 
 @dataclass(frozen=True)
 class LabelEstimate:
-    """Quality of one label on held-out rows, with a 95 % confidence interval of the AUC."""
+    """Quality of a label on held-out rows, with a 95 % confidence interval of the AUC."""
 
     label: str
     positives: int
@@ -112,7 +112,7 @@ class LabelEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Quality on new rows, from ``n_entries`` label entries held out in ``repetitions`` folds."""
+    """Estimated quality on new rows, from ``n_entries`` entries in ``repetitions`` folds."""
 
     values: dict[str, Interval]
     n_entries: int
@@ -128,7 +128,7 @@ def measure(
     estimate: bool = True,
     ranked: tuple[Floats, Floats] | None = None,
 ) -> dict[str, float]:
-    """Compute all metrics on observed entries; ``estimate`` estimates them for complete labels."""
+    """Compute all metrics on observed entries or, with ``estimate``, as if no label was missing."""
     # Row-wise metrics use all observed labels, because few labels are easier to rank. A row without
     # negatives would count as ranked perfectly; the convention "published" leaves such rows out.
     labels, row_wise = LabelMatrix.of_signs(signs_of(Y)), "label_ranking_average_precision"
@@ -154,14 +154,14 @@ def measure(
 
 
 def held_out_scores(model: Any, X: Any, Y: Floats, hidden: Floats, scores: Floats) -> Floats:
-    """Return scores of hidden labels, and held-out scores of the labels ``Y`` used in the fit."""
+    """Combine the scores of hidden entries with held-out scores of entries used in the fit."""
     rows = model._completer.training_rows
     known = scores if rows is None else rows.hold_out(model._check_X(X), signs_of(Y), scores)
     return np.where(np.isnan(hidden), known, scores)
 
 
 def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -> dict[str, float]:
-    """Compute all metrics of predictions; with a class prior, for positive-unlabelled labels."""
+    """Compute all metrics of predictions; with a class prior, labels are positive-unlabelled."""
     if class_prior is None:
         return measure(Y, *found)
     measured = dict.fromkeys((key for key, *_ in MEASURES), np.nan)
@@ -179,7 +179,7 @@ def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -
 def _measure_positives(
     hidden: Floats, found: Predictions, class_prior: Floats
 ) -> tuple[dict[str, float], dict[str, Floats]]:
-    """Return metrics of hidden positives (1) among blanks (0), on average and for each label."""
+    """Return metrics of hidden positives (1) among blanks (0): means over labels, and by label."""
     # The share of positives among the blanks: known positives (NaN) are not evaluated.
     n, known = len(hidden), np.isnan(hidden).sum(axis=0)
     prior = np.clip((class_prior * n - known) / np.maximum(n - known, 1), 0.0, 1.0)
@@ -197,7 +197,7 @@ def _measure_positives(
 def hold_out(
     Y: Floats, share: float, seed: int, groups: Index | None = None, cells: Sequence[list[int]] = ()
 ) -> tuple[Floats, Floats]:
-    """Split labels into training and held-out labels; cells and groups of rows stay together."""
+    """Split labels into training and held-out labels, without splitting cells or row groups."""
     groups = np.arange(len(Y)) if groups is None else groups
     whole = np.full((groups.max() + 1, Y.shape[1]), -1.0)
     np.maximum.at(whole, groups, np.nan_to_num(Y, nan=-1.0))
@@ -212,7 +212,7 @@ def hold_out(
 def cell_accuracy(
     table: Table, left: Floats, hidden: Floats, answers: Mapping[str, Predictions]
 ) -> dict[str, dict[str, float]]:
-    """Return the number of hidden cells, and accuracies, of each column with several values."""
+    """For each column with several values, count hidden cells and compute accuracies."""
     found: dict[str, dict[str, float]] = {}
     for labels, group in table.exclusive:
         at = np.ix_(~np.isnan(hidden[:, labels[0]]), np.asarray(labels))
@@ -229,7 +229,7 @@ def cell_accuracy(
 def interval(
     values: Sequence[float], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval:
-    """Return the mean of the defined values with the corrected t interval, within ``bounds``."""
+    """Return the mean of all defined values, and the corrected t interval within ``bounds``."""
     known = [value for value in values if not np.isnan(value)]
     if len(known) < 2:
         return Interval(known[0] if known else np.nan, np.nan, np.nan)
@@ -247,7 +247,7 @@ def intervals(
 def changes(
     after: Sequence[dict[str, float]], before: Sequence[dict[str, float]], held_out: float
 ) -> dict[str, Interval]:
-    """Compute the mean and interval of the paired difference of each metric."""
+    """Compute the mean and interval of each metric's paired differences between two models."""
     pairs = zip(after, before, strict=True)
     gains = [{key: new[key] - old[key] for key in new} for new, old in pairs]
     return intervals(gains, held_out, (-1.0, 1.0))
@@ -263,7 +263,7 @@ def estimate_rows(
     groups: Index | None,
     tell: Tell,
 ) -> Estimate:
-    """Estimate the quality on new rows, with preparation, search and calibration in each fold."""
+    """Estimate the quality on new rows; each fold repeats preparation, search and calibration."""
     seen = np.flatnonzero((~np.isnan(Y)).any(axis=1))
     splitter = replace(options, cv=folds).splitter(Y, groups)
     splitter.groups = None if groups is None else groups[seen]
@@ -348,7 +348,7 @@ SHORT = {AUTOMATIC: "auto", ALONE: "alone", RIDGE: "ridge", NEGATIVES: "as no"}
 
 @dataclass(frozen=True)
 class LabelQuality:
-    """Number of hidden entries of a label in all repetitions, and mean metrics on them."""
+    """Number of hidden entries of a label in all repetitions, and mean metrics on these entries."""
 
     label: str
     n_hidden: int
@@ -362,12 +362,11 @@ class LabelQuality:
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model.
+    """Result of :func:`evaluate_table`; ``settings`` holds None for the automatic model."""
 
-    For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
-    estimated are NaN. For each column with several values, ``columns`` has the mean number of
-    hidden cells, and the accuracy of the most frequent value (``majority``) and of each method.
-    """
+    # For ``unlabelled`` blanks, ``n_hidden`` counts positive entries, and metrics that cannot be
+    # estimated are NaN. For each column with several values, ``columns`` has the mean number of
+    # hidden cells, and the accuracy of the most frequent value (``majority``) and of each method.
 
     hide: float
     repetitions: int
@@ -381,7 +380,7 @@ class TableEvaluation:
 
     @property
     def main_metric(self) -> str:
-        """Name of the metric whose gains are shown."""
+        """Name of the metric by which the methods are compared."""
         return "label_auc" if self.unlabelled else "label_average_precision"
 
     def _repr_html_(self) -> str:
@@ -415,13 +414,13 @@ def evaluate_table(
     groups: Any = None,
     tell: Tell | None = None,
 ) -> TableEvaluation:
-    """Measure how well hidden labels are imputed, compared with three other methods.
+    """Hide labels of a table, and compare how well a model and other methods impute them.
 
     Each repetition hides the same share of the positive and negative entries of every label, and
     fits all methods to the remaining labels. The first method is :class:`dm2l.AutoClassifier` or,
-    with fixed hyperparameters, DM2L. Like :func:`complete_table`, it uses the features and the
-    known labels of a row. The other methods are the same model without the known labels, ridge on
-    the observed labels (``lambda_d = 0``), and ridge that reads missing labels as negative.
+    with fixed hyperparameters, DM2L. This method uses the features and the known labels of a row,
+    like :func:`complete_table`. The other methods are the same model without the known labels,
+    ridge on observed labels (``lambda_d = 0``), and ridge that reads missing labels as negative.
 
     Parameters
     ----------
@@ -441,8 +440,8 @@ def evaluate_table(
     Returns
     -------
     TableEvaluation
-        Means and confidence intervals of all metrics for each method (``methods``) and for the
-        first method minus each other method (``gains``), and mean metrics by label (``labels``).
+        Means and confidence intervals of all metrics (``methods``) and of the differences between
+        the first method and each other method (``gains``), and mean metrics by label (``labels``).
 
     Examples
     --------
@@ -512,6 +511,13 @@ def evaluate_table(
                 T = signs_of(hidden)
                 labels[method].append(label_table(answer.scores, T, table.label_names))
         accuracy.append({} if options.unlabelled else cell_accuracy(table, left, hidden, given))
+        for name in names if accuracy[-1] else ():
+            right = (given[called[name]].positive == (hidden == 1)).astype(float)
+            right[np.isnan(hidden)] = np.nan
+            for k, one in zip(cells, accuracy[-1].values(), strict=True):  # a cell counts once
+                right[:, k[1:]] = np.nan
+                right[:, k[0]] = np.where(np.isnan(right[:, k[0]]), np.nan, one[called[name]])
+            measured[name][-1]["accuracy"] = float(np.nanmean(right))
     stacked, unlabelled = np.stack(hidden_labels), options.unlabelled
     counted = stacked == 1 if unlabelled else ~np.isnan(stacked)
 

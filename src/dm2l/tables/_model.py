@@ -40,23 +40,23 @@ class TableModel:
     Attributes
     ----------
     pipeline : Pipeline
-        The steps ``columns`` (transformers of scikit-learn) and ``labels``, which is an
+        The step ``columns`` (transformers of scikit-learn) and the step ``labels``: an
         :class:`dm2l.AutoClassifier` or, with given parameters, a :class:`dm2l.DM2LClassifier`.
     uses : list of ColumnUse or None
         The use of every column; None if the features are a sparse matrix.
     feature_names, label_names : list of str
         Names of the raw feature columns and of the labels.
     settings : Hyperparameters or None
-        The chosen hyperparameters; None for :class:`dm2l.AutoClassifier`, which has a leaderboard.
+        The chosen hyperparameters; None for :class:`dm2l.AutoClassifier`.
     correlation : ndarray of shape (n_labels, n_labels)
-        Correlation of the label scores on training rows.
+        Correlation matrix of the scores of all labels on training rows.
     estimate : Estimate or None
-        Cross-validated quality on rows that the model was not fitted to.
+        Cross-validated quality on held-out rows; None if it was not estimated.
     missing, words, zero_based
         How the table was read: values that mark missing labels, positive values and cutoffs, and
         whether feature indices of a .svm file start at 0.
     sample : array or sparse matrix, or None
-        Prepared training rows, which explanations shuffle.
+        Prepared training rows, whose columns are shuffled to explain the model.
     """
 
     pipeline: Any
@@ -87,7 +87,7 @@ class TableModel:
         self.classifier.rules = self.classifier._completer.rules = found
 
     def inputs(self, table: Table) -> tuple[Any, list[str]]:
-        """Return the raw features of a table in the form that the pipeline needs, and warnings."""
+        """Return the raw features of a table for the pipeline, and warnings about their values."""
         names, present = self.feature_names, table.feature_names
         if (self.uses is None) is not (table.frame is None):
             kind = "a table with columns" if self.uses is not None else "a sparse matrix"
@@ -117,7 +117,7 @@ class TableModel:
         return any(use.kind == "score" for use in self.uses or ())
 
     def check_labels(self, table: Table) -> None:
-        """Reject a table that was read with other labels or with another order of labels."""
+        """Reject a table whose labels, or their order, differ from the labels of the model."""
         if table.label_names != self.label_names:
             raise ValueError(
                 f"{table.path} was read with the labels {table.label_names}, but the model has the "
@@ -125,13 +125,13 @@ class TableModel:
             )
 
     def prepared(self, table: Table) -> tuple[Any, Mask, list[str]]:
-        """Return the prepared features of a table, rows with invalid SMILES, and warnings."""
+        """Return prepared features, a mask of rows with invalid SMILES, and warnings."""
         self.check_labels(table)
         inputs, odd = self.inputs(table)
         return self.pipeline[:-1].transform(inputs), unread_rows(inputs, self.uses), odd
 
     def answer(self, inputs: Any) -> Predictions:
-        """Return scores, probabilities and decisions; NaN and no for rows with invalid SMILES."""
+        """Return predictions; rows with invalid SMILES have NaN scores and no positive labels."""
         found = predictions(self.classifier, self.pipeline[:-1].transform(inputs))
         none = unread_rows(inputs, self.uses)[:, None]
         scores, p = (np.where(none, np.nan, values) for values in found[:2])
@@ -151,7 +151,7 @@ def fit_table(
 ) -> TableModel:
     r"""Fit a model to a table and estimate its quality.
 
-    The columns are prepared by kind, and probabilities are calibrated.
+    Each column is prepared according to its kind, and probabilities are calibrated.
 
     Parameters
     ----------
@@ -160,20 +160,20 @@ def fit_table(
     options : FitOptions, default=None
         The model and its fixed hyperparameters.
     kinds : mapping of str to str, default=None
-        Kinds of columns by name or pattern, instead of detected ones: "numeric", "boolean",
-        "category", "text", "smiles", "date", "date-dmy" or "date-mdy" (day or month first).
+        Kinds, by name or pattern of columns, that replace the detected kinds: "numeric", "boolean",
+        "category", "text", "smiles", "date", "date-dmy" (day first) or "date-mdy" (month first).
     drop : sequence of str, default=()
-        Columns to leave out, by name or pattern.
+        Names or patterns of columns to leave out.
     missing : sequence, default=()
         Values that mark missing labels, as passed when the table was read; the model stores them.
     groups : str or array-like of shape (n_rows,), default=None
         Rows to keep in the same fold, so that copies do not leak into the estimate: the name of a
         column, which is then not a feature; "duplicates" for rows with the same features;
-        "scaffold" for molecules with the same scaffold; or a value for every row. None keeps rows
-        of a compound together, if there are SMILES.
+        "scaffold" for molecules with the same scaffold; or a value for every row. If the table has
+        SMILES, None keeps all rows of the same compound together.
     estimate_folds : int, default=5
-        Number of folds of the quality estimate. Hyperparameters are selected again in each fold. 0
-        skips the estimate. :class:`dm2l.AutoClassifier` uses its own folds instead.
+        Number of folds for estimating the quality, with a new hyperparameter search in each fold;
+        0 skips the estimate. :class:`dm2l.AutoClassifier` uses its own folds instead.
     tell : callable, default=None
         Function that is called with a line of text about each step.
 
@@ -250,7 +250,7 @@ def read_for(
     row_id: str | None = None,
     **reading: Any,
 ) -> Table:
-    """Read a table like the training table of a model; if not ``labels``, read only features."""
+    """Read a table in the same way as the training table of a model, with or without labels."""
     if (scores is None) is model.takes_scores:
         need = "with --scores. Pass" if model.takes_scores else "without --scores. Omit"
         raise ValueError(f"{path}: the model was fitted {need} --scores.")
@@ -274,7 +274,7 @@ def read_for(
 
 
 def score_correlation(scores: Floats) -> Floats:
-    """Return the correlation matrix of the columns, with 0 for constant columns."""
+    """Return the correlation matrix of score columns, with 0 for constant columns."""
     spread = scores - scores.mean(axis=0)
     length = np.linalg.norm(spread, axis=0)
     unit = np.divide(spread, length, out=np.zeros_like(spread), where=length > 1e-12 * len(scores))
@@ -294,7 +294,7 @@ _LACKS = {
 
 
 def no_positive_warnings(names: Sequence[str], answered: Mask, positive: Mask) -> list[str]:
-    """Warn about labels that have answers, but no positive answer."""
+    """Warn about labels for which no prediction is positive."""
     without = answered.any(axis=0) & ~(positive & answered).any(axis=0)
     none = [names[k] for k in np.flatnonzero(without).tolist()]
     if not none:
@@ -307,7 +307,7 @@ def no_positive_warnings(names: Sequence[str], answered: Mask, positive: Mask) -
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names in quotes, and the number of further names."""
+    """Return a text with the first names in quotes and the number of further names."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(map(repr, names[:_NAMED])) + more
 
@@ -315,7 +315,7 @@ def listed(names: Sequence[str]) -> str:
 def constant_warnings(
     classifier: Any, names: Sequence[str], text: str, missing: Mask | None = None
 ) -> list[str]:
-    """Warn about constant labels; with ``missing``, warn only if the label has missing entries."""
+    """Warn about labels with a single class and, if ``missing`` is given, with missing entries."""
     constant = ~np.asarray(classifier._learnable, dtype=bool)
     constant &= True if missing is None else missing.any(axis=0)
     found = []

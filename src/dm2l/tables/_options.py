@@ -58,10 +58,10 @@ class FitOptions:
     calibration, coupling, effort
         As in :class:`dm2l.DM2LClassifier` and :class:`dm2l.AutoClassifier`.
     missing_as : {"missing", "unlabelled", "negative"}, or mapping
-        How to read a missing label: as unknown, as negative or an overlooked positive
-        (:doc:`/guide/positive-unlabelled`; fits DM2L), or as negative. A mapping has one of these
-        values for each label column, by name or pattern, where "*" stands for all others; "missing"
-        and "unlabelled" cannot be combined. With "negative", blank cells of tags stay missing.
+        Meaning of a missing label: unknown; negative or an overlooked positive, for which DM2L is
+        fitted (see :doc:`/guide/positive-unlabelled`); or negative. With "negative", blank cells of
+        tags stay missing. A mapping has a value for each name or pattern of label columns, and "*"
+        stands for all other columns. The values "missing" and "unlabelled" cannot be combined.
     rules : LabelRules or None
         Rules that the labels obey, in addition to the rules of columns with several values.
     """
@@ -100,7 +100,7 @@ class FitOptions:
         return self.kernel == "auto" and not fixed and not self.unlabelled
 
     def read(self, table: Table) -> Table:
-        """Replace missing labels by 0 where they are read as negative."""
+        """Return a table in which missing labels are 0 if they are read as negative."""
         columns, Y, groups = label_columns(table), table.Y.copy(), list(table.words.groups)
         read = by_column(list(columns), self.by_label, str(table.path))
         first: dict[str, str] = {}
@@ -121,19 +121,19 @@ class FitOptions:
             raise ColumnRequestError(
                 f"--missing-as (missing_as=) is unlabelled for {first['unlabelled']!r}, but "
                 f"missing for {first['missing']!r}. One model learns from the blanks of all "
-                "labels, so they cannot have both meanings. Fit one model to each kind of labels "
-                "with --labels, or choose negative for one of them."
+                "labels, so they cannot have both meanings. Fit a separate model to each kind of "
+                "labels with --labels, or choose negative for one kind."
             )
         return replace(table, Y=Y, words=replace(table.words, groups=tuple(groups)))
 
     def with_rules(self, table: Any) -> Self:
-        """Add the rules of columns with several values, and check that all labels exist."""
+        """Add the rules of columns with several values; labels of rules must be in the table."""
         rules = [] if self.rules is None else list(self.rules._rules())
         rules += [rule for group in table.words.groups for rule in group.rules]
         return replace(self, rules=LabelRules._of(rules, table.label_names) if rules else None)
 
     def splitter(self, Y: Floats, groups: NDArray[np.intp] | None = None) -> MultilabelKFold:
-        """Make folds, at most as many as there are rows or groups with observed labels."""
+        """Return a splitter with ``cv`` folds, or fewer if few rows or groups have labels."""
         seen = (~np.isnan(Y)).any(axis=1)
         most = int(seen.sum()) if groups is None else len(np.unique(groups[seen]))
         folds = max(2, min(self.cv, most))
@@ -151,14 +151,14 @@ class Hyperparameters:
 
 
 def _approximation(kernel: str, n_rows: int, *, search: bool = False) -> dict[str, Any]:
-    """Return parameters that approximate the kernel if there are many rows, otherwise {}."""
+    """Return the parameters of a kernel approximation, or none if there are few rows."""
     most, size = (SEARCH_ROWS, SEARCH_COMPONENTS) if search else (EXACT_ROWS, COMPONENTS)
     exact = kernel == "linear" or n_rows <= most
     return {} if exact else {"approximation": "nystroem", "n_components": size}
 
 
 def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
-    """Raise an error unless a label has both classes or, with unlabelled entries, a positive."""
+    """Raise an error if no label can be learned, because every label lacks a class."""
     both = (Y == 1).any(axis=0) & ((Y == 0).any(axis=0) | options.unlabelled)
     if both.any():
         return
@@ -182,7 +182,7 @@ def check_learnable(Y: Floats, where: str, options: FitOptions) -> None:
 def choose_hyperparameters(
     X: Any, Y: Floats, options: FitOptions, tell: Tell = lambda line: None, groups: Any = None
 ) -> Hyperparameters:
-    """Search the hyperparameters that are not fixed, on prepared features."""
+    """Select all hyperparameters that are not given, by cross-validation on prepared features."""
     # The kernel is selected with masked ridge (lambda_d = 0), which is much cheaper than a path
     # over lambda_d for each kernel.
     alphas = None if options.alpha is None else [options.alpha]
@@ -235,8 +235,8 @@ def fit_pipeline(
     n_scores = sum(use.kind == "score" for use in uses or ())
     if n_scores and not options.automatic:
         raise ValueError(
-            "--scores needs the automatic model. Omit --kernel, --lambda-d, --alpha, --scoring and "
-            "--missing-as unlabelled."
+            "--scores requires the automatic model. Omit --kernel, --lambda-d, --alpha, --scoring "
+            "and --missing-as unlabelled."
         )
     labels: Any = Y
     if label_names is not None:

@@ -20,14 +20,14 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 
 
 def check_suffix(path: Path) -> None:
-    """Reject a file name with a suffix that is not a format for columns."""
+    """Reject a file name whose suffix is not that of a text, Parquet or Excel file."""
     known = (*TEXT, *PARQUET, *EXCEL)
     if path.suffix.lower() not in known:
         raise ValueError(f"{path} must end in {', '.join(known[:-1])} or {known[-1]}.")
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:
-    """Write columns in the format of the suffix; ``safe`` escapes formulas in text files."""
+    """Write columns to a file in the format of its suffix; ``safe`` escapes formulas in text."""
     check_suffix(path)
     suffix = path.suffix.lower()
     with atomic_write(path) as partial:
@@ -54,7 +54,7 @@ def harmless(value: Any) -> Any:
 
 
 def plain_values(value: Any, *, json: bool = True) -> Any:
-    """Convert results to plain data: for JSON, or for model files, which keep arrays and NaN."""
+    """Convert results to plain data for JSON or, with arrays and NaN, for model files."""
     if is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     elif json and hasattr(value, "_asdict"):

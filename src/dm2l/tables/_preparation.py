@@ -32,7 +32,7 @@ MAX_WORDS, MAX_NGRAMS, PER_ROW = 2000, (21_000, 42_000), (10, 20)
 
 
 def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bool = False) -> Any:
-    """Make a transformer of the feature columns; ``raw`` makes one for AutoClassifier."""
+    """Return a transformer of the feature columns; ``raw`` prepares them for AutoClassifier."""
     if uses is None:  # for a sparse matrix
         return MaxAbsScaler()
     by_kind: dict[str, list[str]] = {}
@@ -88,7 +88,7 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
 
 
 class ClippedScaler(StandardScaler):
-    """Standardize columns; far outliers are ignored in means and deviations, and then clipped."""
+    """Scaler that computes means and deviations without far outliers, and clips these outliers."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Compute means and deviations without far outliers."""
@@ -100,7 +100,7 @@ class ClippedScaler(StandardScaler):
 
 
 def codes_of(transformer: Any) -> list[int]:
-    """Return the positions of transformed columns with codes of categories."""
+    """Return the positions of transformed columns that contain codes of categories."""
     places, found = 0, []
     for _, part, columns in getattr(transformer, "transformers", ()):
         if isinstance(part, OrdinalEncoder):
@@ -117,7 +117,7 @@ class Feature(NamedTuple):
 
 
 def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
-    """Name the transformed columns; ``names`` are the column names of a matrix of numbers."""
+    """Return the transformed columns; ``names`` are the column names of a sparse matrix."""
     if not isinstance(transformer, ColumnTransformer):
         return [Feature(name, name) for name in names]
     found = []
@@ -140,7 +140,7 @@ def features_of(transformer: Any, names: Sequence[str]) -> list[Feature]:
 
 
 def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> None:
-    """Raise an error that names all missing columns, if any."""
+    """Raise an error if columns are missing, and list these columns."""
     known = set(present)
     missing = [name for name in wanted if name not in known]
     if missing:
@@ -155,7 +155,7 @@ def check_columns(wanted: Sequence[str], present: Sequence[str], where: str) -> 
 def typed_frame(
     frame: Any, uses: Sequence[ColumnUse], where: str, decimal: str = ".", first_row: int = 1
 ) -> tuple[Any, list[str]]:
-    """Return the feature columns in the types that their transformers take, and warnings."""
+    """Return feature columns converted to their kinds, and warnings about unexpected values."""
     pandas = require("pandas", "io")
     wanted = [use for use in uses if use.used]
     check_columns([use.name for use in wanted], list(frame.columns), where)
@@ -174,7 +174,7 @@ def typed_frame(
 
 
 def unread_rows(inputs: Any, uses: Sequence[ColumnUse] | None) -> NDArray[np.bool_]:
-    """Mark the rows with invalid SMILES, which are left out of fits and predictions."""
+    """Return a mask of rows with invalid SMILES, which are left out of fits and predictions."""
     found = np.zeros(inputs.shape[0], dtype=bool)
     for use in uses or ():
         if use.kind == "smiles":
@@ -208,7 +208,7 @@ def table_inputs(
 def usable(
     frame: Any, kinds: Mapping[str, str] | None, drop: Sequence[str], decimal: str, where: str
 ) -> list[ColumnUse]:
-    """Decide the use of all columns; raise an error if none can be a feature."""
+    """Detect how each column is used, or raise an error if no column can be a feature."""
     uses = column_kinds(frame, kinds, drop=drop, decimal=decimal)
     if not any(use.used for use in uses):
         listed = "; ".join(f"{use.name!r}: {use.reason}" for use in uses[:5])
@@ -222,7 +222,7 @@ def usable(
 def _row_groups(
     table: Table, inputs: Any, uses: Sequence[ColumnUse], groups: Any
 ) -> NDArray[np.intp] | None:
-    """Number the groups of rows that folds keep together; None without groups."""
+    """Return the group of each row, for folds that keep groups together; None without groups."""
     if groups is not None and not isinstance(groups, str):
         values = np.asarray(groups)
         if values.shape != (table.n_rows,):
@@ -248,7 +248,7 @@ def _row_groups(
 
 
 def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
-    """Group rows with the same features; salts of a compound are equal."""
+    """Group rows with the same features; salts of the same compound count as equal."""
     if not hasattr(inputs, "iloc"):
         return duplicate_groups(inputs)
     frame = inputs
@@ -261,7 +261,7 @@ def duplicates(inputs: Any, uses: Sequence[ColumnUse]) -> NDArray[np.intp]:
 
 @dataclass(eq=False, repr=False)
 class TableColumns(TransformerMixin, BaseEstimator):
-    """Transformer of a data frame to features; ``raw`` prepares them for AutoClassifier."""
+    """Transformer from a data frame to features; ``raw`` prepares them for AutoClassifier."""
 
     kinds: Mapping[str, str] | None = None
     drop: Sequence[str] = ()
@@ -288,7 +288,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return [ColumnUse(*use) for use in self._uses]
 
     def transform(self, X: Any) -> Any:
-        """Transform rows to features; columns that were not in the fit are ignored."""
+        """Transform rows to features; columns that the fit did not have are ignored."""
         check_is_fitted(self, "transformer_")
         return self.transformer_.transform(self._typed(X))
 
@@ -321,9 +321,9 @@ def make_table_pipeline(
 ) -> Pipeline:
     """Make a scikit-learn pipeline that prepares a data frame as ``dm2l fit`` prepares a table.
 
-    Numbers are standardized, and missing numbers are imputed and get an indicator column. Yes and
-    no become 1 and 0, categories are one-hot encoded, text becomes TF-IDF, molecules become
-    fingerprints with counts and descriptors, and dates become year, month, weekday and days.
+    Numbers are standardized, and missing numbers are imputed and marked in indicator columns. Yes
+    and no become 1 and 0, categories are one-hot encoded, text becomes TF-IDF, molecules become
+    count fingerprints and descriptors, and dates become year, month, weekday and number of days.
     Identifiers and constants are left out. :func:`dm2l.persistence.save_model` saves the pipeline.
 
     Parameters
@@ -331,7 +331,7 @@ def make_table_pipeline(
     frame : pandas.DataFrame
         Features without labels, from which the kinds of columns are detected.
     estimator : estimator, default=None
-        The classifier. None is :class:`dm2l.AutoClassifier`, which handles missing numbers itself.
+        The classifier; by default :class:`dm2l.AutoClassifier`, which accepts missing numbers.
     kinds, drop
         As in :func:`fit_table`.
     decimal : str, default="."

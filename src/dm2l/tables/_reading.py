@@ -1,4 +1,4 @@
-"""Reading tables: raw features, and labels as 1, 0 and NaN, from files and data frames."""
+"""Reading tables from files and data frames: raw features, and labels as 1, 0 and NaN."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,10 +38,10 @@ class Table:
     Y : ndarray of shape (n_rows, n_labels)
         Labels as 1 and 0, and NaN where a label is missing.
     words : LabelVocabulary
-        Positive values and cutoffs with which labels were read. Its ``groups`` are the columns with
-        several labels: each has ``column``, ``kind``, ``values`` and ``labels``.
+        Positive values and cutoffs with which labels were read; ``groups`` contains the ``column``,
+        ``kind``, ``values`` and ``labels`` of each column with several labels.
     path, decimal, file, bunch, columns, cells
-        The file, its decimal point, its reader (for text), its content (for matrices of numbers),
+        The file, its decimal point, the reader of a text file, the content of a file of numbers,
         the names of all columns, and the raw label columns.
     """
 
@@ -65,7 +65,7 @@ class Table:
 
     @property
     def exclusive(self) -> list[tuple[list[int], ColumnGroup]]:
-        """Positions of labels, and the group, of each column with several values except tags."""
+        """Label positions and group of each column with several values, except columns of tags."""
         columns = label_columns(self).values()
         return [(labels, group) for labels, group in columns if group and group.kind != "tags"]
 
@@ -93,8 +93,8 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        A .csv, .tsv, .parquet or .xlsx file (its first sheet) with a header, or a file of numbers:
-        .arff, .svm, .npz or .mat. Text may be compressed, as in .csv.gz.
+        A .csv, .tsv, .parquet or .xlsx file with a header, or a file of numbers: .arff, .svm, .npz
+        or .mat. Text may be compressed, as in .csv.gz. Only the first sheet of .xlsx is read.
     labels : int, str or list of str, default=None
         The label columns, as in :func:`dm2l.io.read_csv`. None reads the labels that the file
         names.
@@ -106,11 +106,11 @@ def read_table(
         Columns that are not labels, even if they match a pattern in ``labels``. To leave these
         columns out of the features as well, also pass ``drop`` to :func:`fit_table`.
     as_text : iterable of str, default=()
-        Columns, or patterns of columns, to read as text even if they hold only numbers.
+        Names or patterns of columns to read as text, even if they contain only numbers.
     written : mapping of str to tuple of str, default=None
-        The texts for positive and negative entries, for labels without observed entries.
+        The texts for positive and negative entries of labels without observed entries.
     groups : sequence of ColumnGroup, default=()
-        Columns with several labels, as in another table (``table.words.groups``).
+        Columns with several labels, taken from another table (``table.words.groups``).
     **numbers
         ``n_features`` and ``zero_based`` of a .svm file, as in :func:`dm2l.io.read_svmlight`;
         ``features_only=True`` reads no labels, even if the file names some;
@@ -191,12 +191,12 @@ def table_from_frame(
     frame : pandas.DataFrame, or another data frame with ``to_pandas`` such as that of polars
         Features and labels.
     labels, missing, positive, cutoffs, values, split
-        As in :func:`read_table`. A list of labels may hold names that are not strings.
+        As in :func:`read_table`. A list of labels may contain names that are not strings.
 
     Returns
     -------
     Table
-        A table without a file, which :func:`write_completion` cannot write.
+        A table without a file; :func:`write_completion` cannot write such a table.
 
     Examples
     --------
@@ -224,13 +224,13 @@ def table_from_frame(
 
 
 def count_cells(entries: NDArray[np.bool_], exclusive: Cells) -> int:
-    """Return the number of label entries; entries in one cell of exclusive labels count once."""
+    """Count label entries; all entries in the same cell of exclusive labels count as one."""
     twice = (np.sum(entries[:, labels].sum(axis=1).clip(1) - 1) for labels, _ in exclusive)
     return int(entries.sum() - sum(twice))
 
 
 def read_cells(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Read feature columns again with the text exactly as in the file."""
+    """Read feature columns again, with the same text as in the file."""
     frame = table.frame[list(names)]
     if table.file is not None:
         frame = table.file.frame(dict.fromkeys(names, str), usecols=list(names), na_filter=False)

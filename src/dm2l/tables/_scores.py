@@ -16,10 +16,10 @@ from dm2l.tables._reading import Table, read_cells, read_table
 def add_scores(
     table: Table, path: str | Path, labels: Sequence[str], row_id: str | None = None
 ) -> Table:
-    """Add a column ``score of LABEL`` for each label from a file; rows match by order or id."""
+    """Add a column ``score of LABEL`` for each label from a file, matching rows by order or ID."""
     found = read_table(path)
     if table.frame is None or found.frame is None:
-        raise ValueError(f"{path}: --scores needs columns. Pass TABLE and SCORES as .csv files.")
+        raise ValueError(f"{path}: --scores cannot read matrices. Pass TABLE and SCORES as .csv.")
     for name in labels:
         if name not in found.frame.columns:
             raise ValueError(
@@ -47,7 +47,7 @@ def add_scores(
 
 
 def _places(table: Table, found: Table, row_id: str) -> Any:
-    """Return for each row of the table the row of its scores; -1 for rows without scores."""
+    """Return the position of each row's scores in the file, or -1 for a row without scores."""
     for each in (table, found):
         if row_id not in each.frame.columns:
             raise ColumnRequestError(

@@ -1,13 +1,13 @@
 r"""Active learning: rank missing labels by the value of an answer.
 
 The value of an answer to the missing label :math:`k` of row :math:`i` is the expected number of
-wrong imputations that it prevents. It has three parts. The entry itself would be imputed wrongly
-with probability :math:`\min(p_{ik}, 1 - p_{ik})`. The answer also changes the probabilities of
-other missing labels of the row (``row_gains``, multiplied by ``trust``, the ratio of observed to
-expected gains at known entries). Finally, the model improves in other rows: for ridge on the
-observed rows :math:`O_k` (DM2L without its nuclear norms), with features :math:`\phi`, :math:`H_k =
-\sum_{j \in O_k} \phi_j \phi_j' + \alpha I` and the leverage :math:`h_{ik} = \phi_i' H_k^{-1}
-\phi_i`, an answer :math:`t` changes the score of row :math:`j` by
+wrong imputations that it prevents, a sum of three terms. The entry itself would be imputed wrongly
+with probability :math:`\min(p_{ik}, 1 - p_{ik})`. The answer changes the probabilities of other
+missing labels of the row (``row_gains``, multiplied by ``trust``, the ratio of observed to expected
+gains at known entries). Finally, the model improves in other rows. For ridge on the observed rows
+:math:`O_k` (DM2L without its nuclear norms) with features :math:`\phi`, let :math:`H_k = \sum_{j
+\in O_k} \phi_j \phi_j' + \alpha I`, with the leverage :math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`. An
+answer :math:`t` to an entry with score :math:`f_{ik}` changes the score of row :math:`j` by
 
 .. math:: \Delta_j = \frac{\phi_j' H_k^{-1} \phi_i}{1 + h_{ik}} (t - f_{ik}).
 
@@ -18,11 +18,11 @@ label's variance that out-of-fold scores explain, and the variance :math:`4p(1-p
           \sum_{j \ne i} g_j^2 (\phi_j' H_k^{-1} \phi_i)^2
 
 is the expected decrease of the sum of :math:`2 p_j (1 - p_j)` over the missing entries of the
-label. A summand is the probability that two draws of the entry differ, which is near the error
-probability for :math:`p_j` near one half.
+label. Each summand is the probability that two random draws of the entry differ. For :math:`p_j`
+near one half, this is close to the error probability.
 
-A batch is chosen greedily: the most valuable entry is chosen, and the values of correlated entries
-are reduced. Once entry :math:`i` of label :math:`k` is chosen, the error probability
+A batch is chosen greedily: after each choice of the most valuable entry, the values of correlated
+entries are reduced. Once entry :math:`i` of label :math:`k` is chosen, the error probability
 :math:`\min(p_j, 1 - p_j)` of another missing entry :math:`j` of that label is multiplied by
 :math:`1 - \rho_{ij}^2`, where
 
@@ -60,7 +60,7 @@ DIRECTIONS = 500
 
 @dataclass(frozen=True)
 class AnswerValues:
-    """Expected number of errors that an answer to each entry prevents, (n_rows, n_labels)."""
+    """Expected numbers of errors that answers prevent, in arrays of shape (n_rows, n_labels)."""
 
     probability: Floats  # probability of a positive label, given the known labels of the row
     row: Floats  # errors prevented in other labels of the row
@@ -78,13 +78,20 @@ class AnswerValues:
 
     @property
     def others(self) -> Floats:
-        """Expected number of errors prevented in other rows."""
+        """Expected number of errors in other rows that each answer prevents."""
         return 4 * self.probability * (1 - self.probability) * self.effect
 
     @property
     def total(self) -> Floats:
-        """Expected number of errors prevented in all entries."""
+        """Expected number of errors in all entries that each answer prevents."""
         return self.own + self.row + self.others
+
+    def rank_rows(self, missing: Mask) -> tuple[NDArray[np.intp], Floats]:
+        """Return the rows with missing labels, most valuable first, and the value of each row."""
+        # Gains in other labels of the row do not count, because these labels are answered as well.
+        total = np.sum(self.own + self.others, axis=1, where=missing)
+        rows = np.flatnonzero(missing.any(axis=1))
+        return rows[np.argsort(-total[rows], kind="stable")], total
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class Suggestions:
 
 
 def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> Suggestions:
-    """Rank the missing labels of a table by the value of an answer.
+    """Rank the missing labels of a table by how many errors an answer prevents.
 
     Parameters
     ----------
@@ -109,14 +116,14 @@ def suggest_entries(model: TableModel, table: Table, top: int | None = None) -> 
     table : Table
         The training table of the model, or a later version with the same labels.
     top : int, default=None
-        Number of entries to return; None for all.
+        Maximum number of entries to return; None returns all entries.
 
     Returns
     -------
     Suggestions
-        Arrays ``row`` (1 is the first row below the header), ``label`` or column with several
-        values, ``probability`` of a positive label or of the likely value, and ``value``, the
-        expected number of wrong imputations that the answer prevents.
+        Arrays ``row`` (1 is the first row below the header), ``label`` (or column with several
+        values), ``probability`` of a positive label (or of the most probable value), and ``value``,
+        the expected number of wrong imputations that the answer prevents.
 
     Examples
     --------
@@ -151,7 +158,7 @@ def one_per_cell(total: Floats, missing: Mask, exclusive: Cells) -> Mask:
 
 
 def suggested(values: AnswerValues, missing: Mask) -> Floats:
-    """Return values to rank entries; only the best entry of a row includes gains in its row."""
+    """Return values that rank entries; gains in a row count only for the best entry of the row."""
     total = np.where(missing, values.total, -1.0)
     best = np.arange(total.shape[1]) == np.argmax(total, axis=1)[:, None]
     return values.total - np.where(best, 0.0, values.row)
@@ -168,7 +175,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
     Returns
     -------
     Suggestions
-        Arrays ``row``, ``n_open`` (missing labels) and ``value``.
+        Arrays ``row``, ``n_open`` (number of missing labels) and ``value``.
 
     Examples
     --------
@@ -182,10 +189,8 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
     (5, True)
     """
     values, missing, warnings = table_values(model, table)
-    # Gains in other labels of the row do not count, because these labels are answered as well.
-    total = np.sum(values.own + values.others, axis=1, where=missing)
-    rows = np.flatnonzero(missing.any(axis=1))
-    order = rows[np.argsort(-total[rows], kind="stable")][:top]
+    rows, total = values.rank_rows(missing)
+    order = rows[:top]
     open_ = one_per_cell(values.total, missing, table.exclusive)
     return Suggestions(order + 1, total[order], warnings, n_open=open_.sum(axis=1)[order])
 
@@ -193,7 +198,7 @@ def suggest_rows(model: TableModel, table: Table, top: int | None = None) -> Sug
 def table_values(
     model: TableModel, table: Table, Y: Floats | None = None
 ) -> tuple[AnswerValues, Mask, list[str]]:
-    """Return values of answers, the entries that can be answered, and warnings."""
+    """Return the values of answers, a mask of entries that can be answered, and warnings."""
     Y = table.Y if Y is None else Y
     X, unread, warnings = model.prepared(table)
     values = answer_values(model.classifier, X, Y, table.exclusive)
@@ -238,7 +243,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats, together: Cells = ()) -> A
 def row_values(
     classifier: Any, X: Any, Y: Floats, part: float, together: Cells, scored: Any = None
 ) -> tuple[Floats, Floats]:
-    """Return probabilities, and the errors in other labels of the row that each answer prevents."""
+    """Return probabilities, and how many errors in other labels of its row each answer prevents."""
     p = impute(classifier, X, Y, together=together).probabilities
     gains, rules = np.zeros(Y.shape), classifier._completer.rules
     if part:
@@ -250,7 +255,7 @@ def row_values(
 
 
 def _implied_gains(logic: Any, p: Floats) -> Floats:
-    """Return the expected errors that each answer prevents in labels that rules imply from it."""
+    """Return how many errors each answer is expected to prevent in labels implied by rules."""
     part, m = p[:, logic.columns], len(logic.columns)
     error, gains = np.minimum(part, 1 - part), np.zeros(p.shape)
     decided = logic.closure[:, :m] + logic.closure[:, m:]
@@ -260,7 +265,7 @@ def _implied_gains(logic: Any, p: Floats) -> Floats:
 
 
 def _scored(classifier: Any, X: Any, Y: Floats) -> tuple[Floats, Floats]:
-    """Return signs of learnable labels, and scores, which are out-of-fold for training rows."""
+    """Return the signs of learnable labels, and scores (out-of-fold for training rows)."""
     T = np.where(np.isnan(Y) | ~classifier._learnable, 0.0, 2 * Y - 1)
     F = np.asarray(to_numpy(classifier.decision_function(X)), dtype=np.float64)
     rows = classifier._completer.training_rows
@@ -270,7 +275,7 @@ def _scored(classifier: Any, X: Any, Y: Floats) -> tuple[Floats, Floats]:
 
 
 class MissingEntries:
-    r"""Missing entries of a label with :math:`H_k^{-1} \phi_i`, updated as entries are chosen."""
+    r"""Missing entries of a label and their :math:`H_k^{-1} \phi_i`, updated after each choice."""
 
     def __init__(self, Phi: Floats, missing: Mask, alpha: float, slope: Floats) -> None:
         Phi = np.column_stack([Phi, np.ones(len(Phi))])
@@ -283,7 +288,7 @@ class MissingEntries:
         self.leverage = np.einsum("ij,ij->i", self.features, self.solved)
 
     def effects(self) -> Floats:
-        """Return squared changes of other probabilities by answers that differ from scores by 1."""
+        """Sum squared changes of other probabilities if each answer differs from its score by 1."""
         # sum_j (phi_j' H^-1 phi_i)^2 is a quadratic form, which needs no n x n matrix.
         steep = self.slope[:, None] * self.features
         moved = np.einsum("ij,ij->i", self.solved @ (steep.T @ steep), self.solved)
@@ -304,7 +309,7 @@ class MissingEntries:
 
 
 def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float = 1.0) -> Floats:
-    """Return effects of answers on other missing entries of the label; 0 for observed entries."""
+    """Return effects of answers on other missing entries of a label; 0 for observed entries."""
     slope, effect = np.broadcast_to(slope, Y.shape), np.zeros(Y.shape)
     for k, missing in enumerate(np.isnan(Y).T):
         effect[missing, k] = MissingEntries(Phi, missing, alpha, slope[:, k]).effects()
@@ -314,7 +319,7 @@ def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float =
 def choose_batch(
     values: AnswerValues, missing: Mask, asked: Mask, n: int
 ) -> tuple[NDArray[np.intp], list[Floats]]:
-    """Choose at most ``n`` of the entries ``asked``; also return all values before each choice."""
+    """Choose at most ``n`` of the ``asked`` entries, and return all values before each choice."""
     own, row, p = values.own.copy(), values.row.copy(), values.probability
     others, left = values.others.copy(), asked.copy()
     labels: dict[int, MissingEntries] = {}

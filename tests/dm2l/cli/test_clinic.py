@@ -190,7 +190,7 @@ def test_whether_a_column_is_blank_is_what_it_says(tmp_path, mark, options):
     frame["dx_teeth"] = np.where(np.arange(N_ROWS) % 5 == 0, "", np.where(ill, "yes", "no"))
     frame.to_csv(path, index=False)
     said = run("fit", path, "--labels", "dx_teeth", *options, "-o", model)
-    assert "or blank; used as present or absent" in said
+    assert "or blank; read as present or absent" in said
     run("predict", model, path, "-o", out)
     assert ((pd.read_csv(out)["dx_teeth"] == "yes") == ill).all()
 
@@ -218,7 +218,7 @@ def test_ticks_promise_nothing_and_take_no_effort(visits, tmp_path):
     ticks = ("--labels", "dx_*", "--missing-as", "unlabelled")
     options = (*ticks, "--estimate-folds", 0, "--folds", 2)
     said = run("fit", visits, *options, "--effort", "best", "-o", model)
-    assert "--effort is ignored because one DM2L model is fitted with --missing-as" in said
+    assert "--effort is ignored because --missing-as unlabelled fits a single DM2L model" in said
     assert "--effort" not in run("fit", visits, *options, "-o", model, "--force")
     said = run(
         "complete", model, visits, "-o", tmp_path / "o.csv", "--max-error-rate", "5%", code=1
@@ -278,7 +278,7 @@ def test_a_bound_that_fills_nothing_says_which_one_would(visits, tmp_path):
     run("fit", visits, "--labels", "dx_*", "--drop", "dx_parasite", *QUICK, "-o", model)
     said = run("complete", model, visits, "-o", out, "--max-error-rate", "0.01%")
     found = re.search(
-        r"No label was filled\. The lowest limit that fills a label is ([0-9.]+)%", said
+        r"No label was filled\. A limit of at least ([0-9.]+)% is needed to fill a label", said
     )
     assert "Expected error rate:" not in said
     least = float(found[1])

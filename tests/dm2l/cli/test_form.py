@@ -133,7 +133,7 @@ def test_a_limit_says_at_most_and_why_columns_stay_blank(form):
     command = ("complete", folder / "form.dm2l", folder / "form.csv", "-o", folder / "l.csv")
     said = run(*command, "--force", "--max-error-rate", "5%")
     assert "Expected error rate: at most " in said
-    assert "the lowest limit that fills a label" in said
+    assert "the lowest limit with which a label is filled" in said
     lowest = re.search(r"lesion \(([\d.]+)%\)", said)[1]
     assert pd.read_csv(folder / "l.csv")["lesion"].isna().sum() == frame["lesion"].isna().sum()
     for share, filled in ((float(lowest), True), (float(lowest) - 0.2, False)):
@@ -193,9 +193,9 @@ def test_columns_without_positives_and_with_many_errors_are_named():
     above = [name for name in names if columns[name]["expected_wrong"] > 0.06]
     assert "few" in above
     assert "rare" not in above
-    words = f"expected error rate of {', '.join(map(repr, above))} is above the limit, which holds"
+    words = f"expected error rate of {', '.join(map(repr, above))} exceeds the limit, which applies"
     assert any(words in line for line in found.warnings)
-    assert not any("is above the limit" in line for line in complete_table(model, table).warnings)
+    assert not any("exceeds the limit" in line for line in complete_table(model, table).warnings)
 
 
 def test_a_cell_is_to_be_checked_if_its_value_is_not_probable_enough(form):
@@ -371,6 +371,19 @@ def test_inspect_says_how_many_rules_it_wrote(form, tmp_path):
         assert f"Wrote {len(rules)} rules to {path}." in said
 
 
+def test_a_rule_with_exceptions_is_written_as_a_comment(form, tmp_path):
+    folder, _, _ = form
+    said = run("inspect", folder / "form.csv", *LABELS, "--write-rules", tmp_path / "rules.txt")
+    _, *lines = (tmp_path / "rules.txt").read_text().splitlines()
+    refuted = [line for line in lines if line.startswith("# ")]
+    for line in lines:
+        holds, rows = map(int, re.search(r"# in (\d+) of (\d+) rows", line).groups())
+        assert (holds < rows) == (line in refuted)
+    assert refuted
+    assert len(refuted) < len(lines)
+    assert f"{len(refuted)} more rules have exceptions" in said
+
+
 # ----------------------------------------------------------------------- evaluate and explain
 
 FAST = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1")
@@ -402,6 +415,18 @@ def test_accuracy_in_columns_with_several_values_stands_beside_the_majority(form
         )
     severity = found["columns"]["severity"]
     assert severity["DM2L"] > severity["majority"] + 0.2
+
+
+def test_a_cell_with_several_values_counts_once_in_the_accuracy():
+    frame, _ = make_form()
+    names = ["severity", "lesion"]
+    table = table_from_frame(frame[["age", "weight", *names]], names, values=ORDER[1])
+    found = evaluate_table(table, FitOptions("linear", 0.1, 1.0), repetitions=1)
+    for name, values in found.methods.items():
+        cells = [(one["hidden"], one[name]) for one in found.columns.values()]
+        assert sum(n for n, _ in cells) == found.n_hidden
+        expected = sum(n * share for n, share in cells) / found.n_hidden
+        assert values["accuracy"].mean == pytest.approx(expected)
 
 
 def test_accuracy_is_that_of_cells_computed_apart():
@@ -529,10 +554,10 @@ def test_review_samples_what_a_limit_fills(form, tmp_path, monkeypatch):
     folder, _, _ = form
     both = (folder / "form.dm2l", folder / "form.csv")
     review = ("review", *both, "--answers", tmp_path / "a.jsonl", "--no-browser")
-    assert "--max-error-rate needs --check" in run(*review, "--max-error-rate", "5%", code=2)
+    assert "--max-error-rate requires --check" in run(*review, "--max-error-rate", "5%", code=2)
     monkeypatch.setattr("dm2l.cli._review.serve", lambda *_, **__: None)
     said = run(*review, "--check", 12, "--max-error-rate", "10%")
-    assert "contains 0 answers and 0 skips" in said
+    assert ": 0 questions answered, 0 skipped" in said
     model = load_bundle(both[0])
     table = read_for(model, both[1])
     with Journal(tmp_path / "a.jsonl", table) as journal:

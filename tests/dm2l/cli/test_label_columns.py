@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dm2l import LabelRules
 from dm2l.cli._commands import cli
 from dm2l.tables import (
     FitOptions,
@@ -15,6 +16,7 @@ from dm2l.tables import (
     load_bundle,
     table_from_frame,
 )
+from dm2l.tables._inspection import observed_warnings
 from terminal import command_runner
 
 FIXED = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "0.3", "--folds", "2")
@@ -96,6 +98,18 @@ def test_every_command_reads_what_another_wrote(form):
         assert "holds 4 values: I, II, III, unclear" in run("inspect", path, *options)
     run("audit", model, book, "--top", 3)
     run("fit", book, *options, *FIXED, "--estimate-folds", 0, "-o", folder / "again.dm2l")
+
+
+def test_the_most_contradicted_rule_is_named_first():
+    # One row with a wrong label contradicts a true rule, and all later rows a false one.
+    frame = pd.DataFrame({"x": range(30), "flu": 1, "fever": 1, "rash": 0})
+    frame.loc[0, ["fever", "rash"]] = 0, 1
+    table = table_from_frame(frame, ["flu", "fever", "rash"])
+    rules = LabelRules([("rash", "fever"), ("flu", "rash")])
+    (warning,) = [line for line in observed_warnings(table, rules) if "contradict" in line]
+    assert "30 rows contradict the rules; correct the labels, or remove" in warning
+    assert "(most rows, 29: 'flu => rash')" in warning
+    assert "(row 2: 'flu' is yes and 'rash' is no, which contradicts 'flu => rash'" in warning
 
 
 def test_rules_are_stored_and_wrong_ones_are_refused(form):

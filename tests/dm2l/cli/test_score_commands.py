@@ -84,7 +84,7 @@ def test_scores_by_order_need_neither_features_nor_ids(folder, tmp_path):
     asked = pd.read_csv(tmp_path / "suggest.csv")
     assert len(asked) == pd.read_csv(folder / "bare.csv").isna().sum().sum()
     result = run("explain", model, exit_code=1)
-    assert "only to scores" in result.stderr
+    assert "no features to explain" in result.stderr
 
 
 def test_scores_join_the_ensemble_of_the_features(folder, tmp_path):
@@ -129,7 +129,7 @@ def test_in_sample_scores_are_reported(folder, tmp_path):
             1,
             "'high' in row 3 is not a number.* must be numbers or blank",
         ),
-        (("--scores", "ordered.csv", "--kernel", "rbf"), 1, "needs the automatic model"),
+        (("--scores", "ordered.csv", "--kernel", "rbf"), 1, "requires the automatic model"),
     ],
 )
 def test_unsuitable_scores_are_refused(folder, tmp_path, arguments, code, message):

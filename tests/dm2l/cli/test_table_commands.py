@@ -210,7 +210,7 @@ def test_positive_values_and_cutoffs_are_remembered_and_spoken(tmp_path):
     assert ((predicted["two"] == "2") == (x[:, 0] > 0)).mean() > 0.9
     frame.assign(two="0").to_csv(path, index=False)
     assert (
-        "neither positive nor the other value"
+        "besides the values '2' and '1'"
         in invoke(complete_command, model, path, "-o", out, "--force").stderr
     )
 
@@ -303,7 +303,7 @@ def test_wrong_usage_is_told_apart_from_wrong_data(journey, tmp_path):
         (
             complete_command,
             (model, bare, "-o", tmp_path / "a.csv"),
-            "labels of the model are missing",
+            "the file lacks 10 of the 10 labels of the model",
         ),
     )
     for command, arguments, part in wrong_data:
@@ -549,7 +549,7 @@ def test_a_label_named_like_another_column_of_predictions_is_refused(tmp_path):
     succeed(fit_command, path, "--labels", 2, "--estimate-folds", 0, "-o", model, *FIXED)
     result = invoke(predict_command, model, path, "-o", tmp_path / "o.csv")
     assert result.exit_code == 1
-    assert "label 'a__score' has the name of another column" in result.stderr
+    assert "label 'a__score' has the same name as another column" in result.stderr
 
 
 def test_values_that_are_no_numbers_are_warned_of(journey, tmp_path):

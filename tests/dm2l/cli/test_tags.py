@@ -134,8 +134,8 @@ def test_the_summary_counts_proposed_overlooked_and_remaining_positives(shelf):
     overlooked = np.maximum(share * 240 - recorded, 0).sum()
     assert n < overlooked
     assert (
-        f"Proposed positives: {n}, in {rows} rows. The estimated shares imply about "
-        f"{overlooked:.0f} overlooked positives, so about {overlooked - n:.0f} or more remain.\n"
+        f"Proposed positives: {n}, in {rows} rows. About {overlooked:.0f} overlooked positives are "
+        f"estimated in the table, so about {overlooked - n:.0f} or more remain.\n"
     ) in said
 
 
@@ -163,7 +163,7 @@ def test_the_commands_that_are_printed_run_as_printed(shelf, tmp_path, monkeypat
     answered = 1
     said = run(*shlex.split(line)[1:], "--no-browser")
     assert "49 of 50 sampled questions are answered or skipped." in said
-    line = said.split("the estimated error rate: ")[1].splitlines()[0]
+    line = said.split("print the error rate: ")[1].splitlines()[0]
     last = ["-o", "my games-reviewed.csv", "--verified", "answers.jsonl"]  # in the table's format
     assert shlex.split(line)[-4:] == last
     said = run(*shlex.split(line)[1:])

@@ -123,4 +123,4 @@ def test_blanks_that_are_missing_and_unlabelled_need_two_models(ticked, tmp_path
     code, _, text = run("fit", ticked[0], *options)
     assert code == 2
     assert "is unlabelled for 'tag_1', but missing for 'tag_0'" in text
-    assert "Fit one model to each kind of labels with --labels" in text
+    assert "Fit a separate model to each kind of labels" in text

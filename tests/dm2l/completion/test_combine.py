@@ -115,6 +115,21 @@ def test_rare_labels_that_scores_nearly_separate_stay_finite_and_in_order():
     assert p[:3].min() > p[3:].max()
 
 
+def test_a_variance_beyond_those_of_the_fit_does_not_change_the_answer():
+    """Of a label without errors, the variance hardly differs between rows, but between folds."""
+    Y, T, F, mean, variance = table()
+    T[:, 0] = np.where(T[:, 0] == 0, 0, Y[:, 0])
+    F[:, 0] = mean[:, 0] = 0.99 * Y[:, 0]
+    rng = np.random.default_rng(1)
+    variance[:, 1] = np.where(Y[:, 1] > 0, 0.4, 0.8)  # so that 1 / s matters for all labels
+    variance[:, 0] = 1e-3 * (1 + 1e-3 * rng.random(len(Y)))
+    model = Combiner().fit(T, F, mean, variance)
+    assert abs(model.weights_[0, 3]) > 0.1
+    variance[:, 0] *= 0.7  # those of a covariance that was fitted to more rows
+    eta = model.margins(T, F, mean, variance)[:, 0]
+    assert ((eta > 0) == (Y[:, 0] > 0)).all()
+
+
 def test_the_signs_of_a_fold_have_no_part_in_its_own_probabilities():
     _, T, F, mean, variance = table(120)
     folds = np.arange(120) % 3

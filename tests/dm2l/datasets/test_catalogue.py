@@ -199,7 +199,7 @@ def test_files_as_their_homes_hand_them_out_are_found_by_name(folder):
 def test_another_edition_is_found_out_when_asked(folder):
     (folder / "tiny.npz").write_bytes(npz_bytes(X=2 * X_TINY))
     assert load_dataset("tiny").data.max() == 4
-    with pytest.raises(ValueError, match=r"the hash .* but tiny has .*another version"):
+    with pytest.raises(ValueError, match=r"the hash .* tiny has .*another version"):
         load_dataset("tiny", verify=True)
 
 
@@ -214,7 +214,7 @@ def test_a_set_that_is_not_there_says_where_it_lives_and_belongs(folder, monkeyp
     with pytest.raises(FileNotFoundError) as caught:
         load_dataset("tiny")
     text = str(caught.value)
-    assert f"DM2L_DATA={folder} has no data set tiny. It has: none." in text
+    assert f"DM2L_DATA={folder} has no data set tiny. Its data sets are: none." in text
     assert TINY.home in text
     assert "tiny.npz, tiny.arff with tiny.xml, or tiny.mat" in text
     monkeypatch.delenv("DM2L_DATA")

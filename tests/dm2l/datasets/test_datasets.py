@@ -187,9 +187,9 @@ def test_one_seed_one_data_set():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_samples": 0}, "n_samples must be an integer of at least 1, got 0"),
-        ({"n_features": 2.5}, "n_features must be an integer of at least 1, got 2.5"),
-        ({"n_labels": 1}, "n_labels must be an integer of at least 2, got 1"),
+        ({"n_samples": 0}, "n_samples must be an integer >= 1, got 0"),
+        ({"n_features": 2.5}, "n_features must be an integer >= 1, got 2.5"),
+        ({"n_labels": 1}, "n_labels must be an integer >= 2, got 1"),
         ({"n_labels": 4, "n_implications": 5}, "n_implications must be at most 4 .*got 5"),
         ({"noise": -1}, "noise .* got -1"),
         ({"mask": "random"}, "mask must be one of .*got 'random'"),
@@ -291,7 +291,7 @@ def test_a_path_is_not_a_name(folder, form):
 
 @pytest.mark.usefixtures("folder")
 def test_an_archive_without_labels_or_with_pickles_is_refused():
-    with pytest.raises(ValueError, match=r"no array Y, but only \['X'\]"):
+    with pytest.raises(ValueError, match=r"no array Y among \['X'\]"):
         load_dataset("half")
     with pytest.raises(ValueError, match="Python objects"):
         load_dataset("pickled")

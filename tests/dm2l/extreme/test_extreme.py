@@ -397,7 +397,7 @@ def test_labels_that_cannot_be_learnt_are_constant(data):
     T[3, 4] = 1
     with (
         pytest.warns(ConstantLabelWarning, match="no observed entry.*: column 1"),
-        pytest.warns(ConstantLabelWarning, match="one class observed.*: column 4"),
+        pytest.warns(ConstantLabelWarning, match="one observed class.*: column 4"),
     ):
         model = ExtremeDM2LClassifier(rank=5).fit(X, T.tocsr())
     scores = model.decision_function(X)

@@ -87,7 +87,7 @@ def main(count):
                     read_mat(path)
                     found["read"] += 1
                 except DataFileError as error:
-                    found["killed" if "reading it ended with" in str(error) else "refused"] += 1
+                    found["killed" if "ended with:" in str(error) else "refused"] += 1
     print(json.dumps(found))
 
 

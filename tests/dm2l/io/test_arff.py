@@ -196,12 +196,12 @@ BOMB = """<?xml version="1.0"?>
 @pytest.mark.parametrize(
     ("xml", "message"),
     [
-        (BOMB, "DOCTYPE and ENTITY"),
-        ('<!DOCTYPE l SYSTEM "file:///etc/passwd"><labels/>', "DOCTYPE and ENTITY"),
+        (BOMB, "the file has a DOCTYPE declaration"),
+        ('<!DOCTYPE l SYSTEM "file:///etc/passwd"><labels/>', "the file has a DOCTYPE declaration"),
         ("<labels><label name='rain'></labels>", "not well-formed XML.*line 1"),
-        ("<labels><label/></labels>", "line 1: a <label> has no attribute name="),
-        ("<labels/>", "it has no labels"),
-        ("<labels><label name='snow'/></labels>", r"1 label\(s\) that .* not declare: \['snow'\]"),
+        ("<labels><label/></labels>", "line 1: a <label> element has no name="),
+        ("<labels/>", "the file lists no labels"),
+        ("<labels><label name='snow'/></labels>", r"1 label\(s\) not declared in .*: \['snow'\]"),
         ("", "not well-formed XML"),
     ],
 )
@@ -229,18 +229,18 @@ def test_xml_that_is_hostile_or_wrong_is_refused(write, xml, message):
         (DENSE + "1,2\n", "line 10: expected 5 values, found 2"),
         (DENSE + "1,grey,winter,1,0,{3}\n", "line 10: .*row weights are not supported"),
         (DENSE + "1,'grey,winter,1,0\n", "line 10: a quote is not closed"),
-        (SPARSE + "{5 1}\n", "line 10: index '5' is not in the range 0 to 4"),
-        (SPARSE + "{-1 1}\n", "line 10: index '-1' is not in"),
-        (SPARSE + "{x 1}\n", "line 10: index 'x' is not in"),
-        (SPARSE + "{1}\n", "line 10: a sparse row must list pairs"),
+        (SPARSE + "{5 1}\n", "line 10: attribute index '5' is not in the range 0 to 4"),
+        (SPARSE + "{-1 1}\n", "line 10: attribute index '-1' is not in"),
+        (SPARSE + "{x 1}\n", "line 10: attribute index 'x' is not in"),
+        (SPARSE + "{1}\n", "line 10: the last index of a sparse row has no value"),
         (SPARSE + "{0 1,0 2}\n", "line 10: a sparse row lists an attribute twice"),
-        (SPARSE + "{0 1\n", "line 10: a sparse row must be one"),
-        (SPARSE + "{0 1}, {2}\n", "line 10: .*without a row weight"),
+        (SPARSE + "{0 1\n", "line 10: a sparse row must end at its only"),
+        (SPARSE + "{0 1}, {2}\n", "line 10: .*row weights are not supported"),
         (HEAD, "there are no rows after @data"),
         (HEAD.replace("@data", ""), "no @data line"),
         ("a,b,c\n1,2,3\n", "line 1: expected @relation"),
         (DENSE.replace("season {summer,winter}", "season"), "line 4: .*a name and a type"),
-        (DENSE.replace("summer,winter}", "summer"), "line 4: .*'season' are not closed"),
+        (DENSE.replace("summer,winter}", "summer"), "line 4: .*'season' has no closing"),
         (DENSE.replace("{summer,winter}", "{}"), "line 4: attribute 'season' declares no values"),
         (DENSE.replace("pressure numeric", "pressure string"), r"type string.*drop=\['pressure'\]"),
         (DENSE.replace("wind {0,1}", "wind {a,b}"), "label 'wind' declares .*must be 0/1"),
@@ -260,14 +260,14 @@ def test_arff_errors_name_the_place(write, text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "set.xml does not exist. Pass xml="),
-        ({"labels": 1, "xml": "labels.xml"}, "pass only one"),
+        ({}, "set.xml does not exist. Pass the XML file as xml="),
+        ({"labels": 1, "xml": "labels.xml"}, "Pass only one"),
         ({"labels": 5}, "labels=5 .* has 5 columns. Pass a number from 1 to 4"),
         ({"labels": 0}, "labels=0"),
         ({"labels": True}, "got True"),
         ({"labels": []}, r"got \[\]"),
         ({"labels": ["snow"]}, "no column 'snow'.*Columns: pressure, sky"),
-        ({"labels": 2, "drop": "wind"}, "'wind' is a label. Remove it from drop="),
+        ({"labels": 2, "drop": "wind"}, "'wind' is a label, but dropped. Remove it from drop="),
         ({"labels": 2, "drop": ["p*", "s*"]}, "Keep at least one feature"),
     ],
 )
@@ -278,7 +278,7 @@ def test_a_question_that_the_file_cannot_answer_is_refused(write, options, messa
 
 def test_a_relation_with_an_impossible_count_of_labels_is_refused(write):
     text = DENSE.replace("weather", "'weather: -C 5'")
-    with pytest.raises(ValueError, match="-C 5 in the relation is too large for 5 attributes"):
+    with pytest.raises(ValueError, match="-C 5 is too large for a file with 5 attributes"):
         read_arff(write(text))
 
 

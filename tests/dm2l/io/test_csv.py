@@ -86,7 +86,7 @@ def test_a_signed_column_is_a_label_and_a_mixed_one_is_not(write):
         (
             TABLE,
             {"labels": "tox_*", "drop": ["tox_skin"]},
-            "'tox_skin' is a label. Remove it from drop=",
+            "'tox_skin' is a label, but dropped. Remove it from drop=",
         ),
         ("f,y\n1,0\n", {"labels": "y", "drop": "f"}, "Keep at least one feature"),
     ],

@@ -118,7 +118,7 @@ def sparse_parts(**changes):
             },
             "indptr must not decrease",
         ),
-        ({"X_indices": None}, "needs X or all of X_data, X_indices"),
+        ({"X_indices": None}, "must have the array X or X_data, X_indices"),
         ({"X_shape": np.array(3)}, "two integers"),
         ({"X_shape": np.array([2.0, 3.0])}, "two integers"),
         ({"X_data": np.array(1.0)}, "X_data, .* 0-D"),
@@ -246,7 +246,7 @@ def test_an_arff_file_of_endless_columns_is_refused(write, monkeypatch):
     monkeypatch.setattr(files, "_probe", lambda: 2**26)
     refused(read_arff, dense, 1, match="a table of 3000 rows, 3000 features and 1 labels takes")
     holes = write(head + "?,1\n" * 3000, "holes.arff")
-    refused(read_arff, holes, 1, match=r"line \d+: it does not fit")
+    refused(read_arff, holes, 1, match=r"line \d+: the file does not fit")
     monkeypatch.undo()
     assert read_arff(dense, 1).data.shape == (3000, 3000)
 
@@ -375,7 +375,7 @@ def test_a_packed_table_is_unpacked_up_to_what_memory_holds(tmp_path, monkeypatc
     path.write_bytes(gzip.compress(b"x,y\n" + b"1,0\n" * 1_000_000))
     monkeypatch.setattr(files, "_probe", lambda: 2**22)
     for read in (read_csv, read_table):
-        refused(read, path, 1, match="its unpacked content does not fit into memory")
+        refused(read, path, 1, match="the unpacked content does not fit into memory")
     path.write_bytes(gzip.compress(b"x,y\n1,0\n")[:-4])
     for read in (read_csv, read_table):
         refused(
@@ -421,7 +421,7 @@ def test_indices_of_a_matlab_file_that_point_elsewhere_are_refused(tmp_path, par
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("import os; os.kill(os.getpid(), 11)", "reading it ended with Segmentation fault"),
+        ("import os; os.kill(os.getpid(), 11)", "ended with: Segmentation fault"),
         ("raise MemoryError", "file is damaged .*MemoryError"),
         ("print('{')", "set.mat"),
         ("import os; os.write(1, b'{\"there\": [], ')", "file is damaged"),

@@ -80,8 +80,8 @@ def test_holes_in_matlab_labels_are_nan_or_a_given_mark(mat):
     ("parts", "options", "message"),
     [
         ({"A": X_MAT, "Y": Y_MAT}, {}, r"no variable with a usual name for X.*\['A', 'Y'\].*X="),
-        ({"X": X_MAT, "data": X_MAT, "Y": Y_MAT}, {}, "several candidates for X"),
-        ({"X": X_MAT, "Y": Y_MAT}, {"Y": "Z"}, r"no variables \['Z'\], but only \['X', 'Y'\]"),
+        ({"X": X_MAT, "data": X_MAT, "Y": Y_MAT}, {}, "several variables with a usual name for X"),
+        ({"X": X_MAT, "Y": Y_MAT}, {"Y": "Z"}, r"no variables \['Z'\], but has \['X', 'Y'\]"),
         (
             {"X": X_MAT, "Y": np.ones((5, 7))},
             {},
@@ -92,7 +92,7 @@ def test_holes_in_matlab_labels_are_nan_or_a_given_mark(mat):
         (
             {"train_data": X_MAT, "test_data": X_MAT[:, :1], "X": X_MAT, "Y": Y_MAT},
             {"X": ["train_data", "test_data"], "Y": ["Y", "Y"]},
-            "cannot be stacked",
+            "differ in their numbers of columns",
         ),
         ({"X": X_MAT, "Y": Y_MAT}, {"X": ["X", "X"]}, "the same number of variables"),
     ],

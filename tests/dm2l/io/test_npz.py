@@ -61,7 +61,7 @@ def test_a_failed_write_leaves_the_old_archive_and_nothing_else(tmp_path, write,
                 "X_shape": np.array([2, 2]),
                 "Y": np.eye(2),
             },
-            "are not a valid CSR matrix",
+            "do not form a valid CSR matrix",
         ),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_damaged_archive_is_refused_by_name_and_without_advice_to_trust_it(tmp
     assert all("part.npz" in text and "unsafely" not in text for text in said)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("X", "hello")
-    with pytest.raises(ValueError, match=r"part\.npz: it needs X or"):
+    with pytest.raises(ValueError, match=r"part\.npz: the file must have the array X or"):
         read_npz(path)
     with pytest.raises(FileNotFoundError):
         read_npz(tmp_path / "none.npz")

@@ -75,7 +75,7 @@ def test_every_reader_reads_the_same_words(tmp_path, words, options):
         (
             "1 2 2 3",
             {"positive": 2},
-            "'y' holds '3' in row 4, which is neither",
+            "'y' holds '3' in row 4, besides the values '2' and '1'",
         ),
         ("1 0 x 1", {}, "'y' holds 'x' in row 3.*positive="),
         ("x x 0 0", {}, "'y' holds '(x' in row 1|0' in row 3).*--positive x .*--missing x "),

@@ -88,7 +88,7 @@ def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
         for name, content in (members | {first: far}).items():
             archive.writestr(name, content)
     with pytest.raises(
-        DataFileError, match=r"row 999999999999 of the sheet: it has more rows than Excel"
+        DataFileError, match=r"row 999999999999 of the sheet: the file has more rows than Excel"
     ):
         read_sheet(path)
     path = sheet([[None] * 16_383 + ["last"]] + [[1]] * 50)
@@ -96,7 +96,7 @@ def test_a_few_bytes_do_not_become_many_cells(sheet, monkeypatch):
         read_sheet(path)
     path = sheet([[f"n{j}" for j in range(1000)]] + [[1]] * 40)
     monkeypatch.setattr("dm2l.io._xlsx_file.available_memory", lambda: 2**20)
-    with pytest.raises(DataFileError, match=r"row 34 of the sheet: it does not fit into memory"):
+    with pytest.raises(DataFileError, match=r"row 34 of the sheet: the file exceeds the memory"):
         read_sheet(path)
 
 
@@ -111,7 +111,7 @@ HOSTILE = {
     "entities in the texts": ({"text_doctype": DOCTYPE}, "DOCTYPE"),
     "a text in many cells": (
         {"texts": f"<si><t>{LONG}</t></si>", "rows": "<row><c t='s'><v>3</v></c></row>" * 50},
-        "its cells have more than \\d+ characters",
+        "the cells have more than \\d+ characters",
     ),
     "many texts": ({"texts": "<si><t/></si>" * 200_000}, "tags and attributes"),
     "blank cells": ({"rows": f"<row>{'<c/>' * 16_000}</row>" * 30}, "tags and attributes"),
@@ -121,7 +121,7 @@ HOSTILE = {
         {"rows": f"<row {' '.join(f'a{i}=' + repr('') for i in range(200_000))}/>"},
         "a tag or a comment",
     ),
-    "much of nothing": ({"rows": " " * 40_000_000}, "expands to more"),
+    "much of nothing": ({"rows": " " * 40_000_000}, "the XML exceeds"),
     "a late row": (
         {"rows": "<row r='1048577'><c><v>1</v></c></row>"},
         "more rows than Excel supports",
@@ -139,7 +139,7 @@ HOSTILE = {
     ),
     "a text that is not there": (
         {"rows": "<row><c t='s'><v>-1</v></c></row>"},
-        "the text -1, which does not exist",
+        "shared text -1, which does not exist",
     ),
     "no number": ({"rows": "<row><c><v>1e999</v></c></row>"}, "'1e999' is not a finite number"),
     "a long format": (
@@ -166,7 +166,7 @@ EDITED = {
             "rows": f"<row><c><f t='shared' si='0'>{'1+' * 5000}1</f><v>1</v></c></row>"
             + "<row><c><f t='shared' si='0'/><v>1</v></c></row>" * 200
         },
-        "its shared formulas have more",
+        "the shared formulas have more",
     ),
     "a long head of pages": (
         {"after": f"<headerFooter><oddHeader>{'&amp;L' * 200}</oddHeader></headerFooter>"},

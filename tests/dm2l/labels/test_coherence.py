@@ -140,5 +140,5 @@ def test_violations_are_counted():
 
 def test_rules_that_no_row_can_obey_are_refused():
     cells = [[f"{pigeon}{hole}" for hole in "xyz"] for pigeon in "abcd"]
-    with pytest.raises(ValueError, match="No labels obey all rules"):
+    with pytest.raises(ValueError, match="No row can obey all rules"):
         LabelRules(at_most_one=list(zip(*cells, strict=True)), exactly_one=cells)

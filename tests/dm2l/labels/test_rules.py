@@ -156,7 +156,7 @@ def test_a_label_that_all_members_of_a_group_imply_is_always_positive():
             "'a' can never be positive, as this contradicts 'a => c', 'a => b' and 'not",
         ),
         ({"implications": [("a", "a")]}, "'a => a' needs two different labels"),
-        ({"exclusions": [("a", "b", "c")]}, "two different labels. Use 'at most one' for more"),
+        ({"exclusions": [("a", "b", "c")]}, "two different labels. For more, use 'at most one'"),
         ({"exactly_one": [("a",)]}, "at least two different labels"),
         ({"exactly_one": [("a", "")]}, "an empty or multi-line label name"),
     ],

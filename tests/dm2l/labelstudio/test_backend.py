@@ -226,7 +226,7 @@ def test_a_token_is_kept_for_the_next_start_where_only_its_owner_can_read_it(tmp
     if os.name == "posix":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("short")
-    with pytest.raises(ValueError, match="does not contain a valid token"):
+    with pytest.raises(ValueError, match="has no valid token"):
         kept_token(path)
 
 

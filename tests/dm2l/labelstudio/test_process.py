@@ -81,8 +81,8 @@ def test_an_export_needs_a_file_and_a_token_file_a_token(files, tmp_path):
     options = [*files, "--answers", str(tmp_path / "answers.jsonl")]
     told = CliRunner().invoke(review_command, [*options, "--export", "labelstudio"])
     assert told.exit_code == 2
-    assert "--export needs an output file" in told.output
+    assert "--export requires -o" in told.output
     (tmp_path / "token").write_text("short")
     told = CliRunner().invoke(backend_command, [*options, "--token-file", str(tmp_path / "token")])
     assert told.exit_code == 1
-    assert "does not contain a valid token" in told.output
+    assert "has no valid token" in told.output

@@ -181,7 +181,7 @@ def test_the_best_order_scores_one_and_rare_labels_count_more():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"k": 0}, "k must be an integer of at least 1, got 0"),
+        ({"k": 0}, "k must be an integer >= 1, got 0"),
         ({"k": 3}, "at least 3 labels per row, got 2"),
         ({"y_score": (np.zeros((2, 2), int),)}, "a pair .* got 1 elements"),
         (

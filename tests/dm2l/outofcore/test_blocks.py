@@ -183,7 +183,7 @@ def test_compressed_archives_cannot_be_mapped(data, tmp_path):
     with pytest.raises(ValueError, match=r"compressed.*numpy\.savez"):
         RowBlocks.open(tmp_path / "small.npz")
     np.savez(tmp_path / "other.npz", A=X)
-    with pytest.raises(ValueError, match=r"no array 'X', but only A"):
+    with pytest.raises(ValueError, match=r"no array 'X', but has A"):
         RowBlocks.open(tmp_path / "other.npz")
 
 
@@ -368,11 +368,11 @@ def test_files_of_unknown_formats_and_options_of_other_formats_are_refused(data,
         RowBlocks.open(tmp_path / "rows.xml", "y*")
     with pytest.raises(TypeError, match=r"\.npy files have no option cutoffs"):
         RowBlocks.open(tmp_path / "X.npy", tmp_path / "X.npy", cutoffs=["y>1"])
-    with pytest.raises(ValueError, match="npy file as labels="):
+    with pytest.raises(ValueError, match="file of the labels as labels="):
         RowBlocks.open(tmp_path / "X.npy")
     with pytest.raises(ValueError, match="2-D array, got shape"):
         RowBlocks.open(tmp_path / "both.npz")
     with pytest.raises(ValueError, match="list of files to read is empty"):
         RowBlocks.open([], "y*")
-    with pytest.raises(ValueError, match="at least one label number, each once"):
+    with pytest.raises(ValueError, match="one or more distinct label numbers"):
         RowBlocks.open(tmp_path / "rows.svm", n_features=3)

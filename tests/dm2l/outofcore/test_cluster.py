@@ -122,9 +122,9 @@ def test_randomised_features_are_those_of_the_same_blocks_here(client, data, app
     Y[:, 2] = np.where(np.isnan(Y[:, 2]), np.nan, 0)  # constant: not learnt
     settings = {"approximation": approximation, "n_components": 40, "random_state": 0}
     model = uncoupled(kernel="rbf", **settings)
-    with pytest.warns(UserWarning, match="one class"):
+    with pytest.warns(UserWarning, match="one observed class"):
         here = model.set_params(strategy="passes").fit(RowBlocks.from_arrays(X, Y, rows=BLOCK))
-    with pytest.warns(UserWarning, match="one class"):
+    with pytest.warns(UserWarning, match="one observed class"):
         there = uncoupled(kernel="rbf", **settings, strategy="passes").fit(chunked(X, Y))
     assert gap(there, here, X) < 1e-8
 
@@ -156,11 +156,11 @@ def test_rows_of_labels_that_cannot_be_learnt_stay_out_whatever_a_block_shows(cl
     Y[truth & (rng.random(Y.shape) < 0.15)] = 1
     Y[~truth & (rng.random(Y.shape) < 0.02)] = 0
     Y[:, 0] = np.where(truth[:, 0], 1, np.nan)  # never negative
-    with pytest.warns(UserWarning, match="one class"):
+    with pytest.warns(UserWarning, match="one observed class"):
         here = uncoupled(strategy="memory").fit(X, Y)
     for strategy in ("statistics", "passes"):
         for blocks in (chunked(X, Y, rows=100), RowBlocks.from_arrays(X, Y, rows=50)):
-            with pytest.warns(UserWarning, match="one class"):
+            with pytest.warns(UserWarning, match="one observed class"):
                 found = uncoupled(strategy=strategy).fit(blocks)
             assert gap(found, here, X) < 1e-6
 

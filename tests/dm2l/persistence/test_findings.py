@@ -150,10 +150,10 @@ def test_a_depth_that_is_not_that_of_the_tree(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("_cross", None, "lacks the fitted weights of its scores"),
+        ("_cross", None, "lacks attributes that fit computes from scores"),
         ("_cross", np.zeros((3, 3)), "has size 3, but the other arrays require 2"),
-        ("columns", [0, 7], "must select one existing column for each label"),
-        ("columns", [0], "must select one existing column for each label"),
+        ("columns", [0, 7], "does not select one existing column for each label"),
+        ("columns", [0], "does not select one existing column for each label"),
     ],
 )
 def test_weights_of_scores_that_do_not_fit(name, value, reason, tmp_path):

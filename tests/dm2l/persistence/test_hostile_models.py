@@ -169,7 +169,7 @@ def test_very_many_estimators_are_refused(tmp_path):
     steps = [{"kind": "tuple", "items": [f"s{k}", estimator()]} for k in range(20_000)]
     state = {"steps": steps, "memory": None, "verbose": False}
     write(tmp_path / "bomb.dm2l", {"kind": "object", "class": "Pipeline", "state": state}, {})
-    refused_quickly(tmp_path / "bomb.dm2l", "far more memory than its file size")
+    refused_quickly(tmp_path / "bomb.dm2l", "far more memory than the size of the file")
 
 
 @pytest.mark.parametrize("place", ["kind", "class", "key", "dtype", "member", "format"])
@@ -376,7 +376,7 @@ def start_processes(found):
     [
         (rename_step, "has fitted steps whose names differ"),
         (rename_output, "has output_indices_ for steps that do not exist"),
-        (rename_column, "passes other columns to the step 'category' than"),
+        (rename_column, "passes columns to the step 'category' that were not"),
         (nest_name, r"feature_names_in_\[0\] is .*not allowed there"),
         (nest_category, r"categories_\[0\]\[0\] is .*not allowed there"),
         (start_processes, "n_jobs is 4, which is not allowed there"),

@@ -151,7 +151,7 @@ def test_a_hundred_thousand_rows():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sort": "name"}, "sort must be 'pattern' or None, got 'name'"),
+        ({"sort": "name"}, "sort must be one of None, 'pattern'; got 'name'"),
         ({"max_rows": 0}, "max_rows must be an integer >= 1, got 0"),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_column_with_values_is_one_question(begin, case, tmp_path):
     session.answer(1, {"size": "skip"})
     assert (session.progress.answered, session.progress.skipped) == (1, 1)
     assert session.progress.suggested == n
-    with pytest.raises(ValueError, match=r"'=fire' is no answer for 'place'.*skip, =air, =land"):
+    with pytest.raises(ValueError, match=r"=fire' is no answer for 'place'.*skip or =air or =land"):
         session.answer(1, {"place": "=fire"})
     session.answer(1, {"place": "=land", "size": "=L", "snake": "yes"}, "rows")
     session.export(tmp_path / "out.csv")

@@ -160,7 +160,7 @@ def test_a_sample_of_another_completion_and_a_damaged_one_are_refused(case, tmp_
     path = tmp_path / "answers.jsonl"
     with Journal(path, table) as journal:
         assert journal.sample is None
-    assert "has no random sample. Draw one" in complete(folder, path).output
+    assert "has no random sample. Draw a sample" in complete(folder, path).output
     completion = complete_table(model, table)
     row, label = (int(place[0]) for place in np.nonzero(completion.missing & completion.positive))
     key, n = (row + 1, f"tag_{label}"), int(completion.missing.sum())

@@ -163,7 +163,7 @@ def test_nothing_is_read_without_the_token(strict, name):
     for guess in ("", "x", token[:-1], f"{token}x", token.swapcase(), "%00", "%C3%A4"):
         status, _, content = send(strict, "GET", f"/{guess}/{name}")
         assert status == 403, guess
-        assert b"token is missing or wrong" in content
+        assert b"No valid token" in content
     assert send(strict, "GET", f"/?token={token}")[0] == 403
     assert send(strict, "GET", f"/{token}")[0] == 403
 
@@ -452,7 +452,7 @@ def test_the_export_and_the_download_are_the_sessions_export(server, session, tm
     assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''tickets-reviewed.csv"
     status, _, content = send(server, "POST", f"/{server.token}/export", {})
     assert status == 400
-    assert "The review has no output file" in json.loads(content)["error"]
+    assert "the review has no output file" in json.loads(content)["error"]
 
 
 def test_two_hundred_connections_at_once_are_all_answered(session, tmp_path):

@@ -724,7 +724,7 @@ def test_a_row_is_identified_by_chosen_columns(begin, case):
     cells = [table.frame[name].iloc[entry.row - 1] for name in ("channel", "vip")]
     assert entry.name == " ".join(map(str, cells))
     assert "ticket" in {column.name for column in entry.columns}
-    with pytest.raises(ValueError, match="no feature column 'vi' to identify rows by"):
+    with pytest.raises(ValueError, match="no feature column 'vi' to identify rows"):
         _identifiers(case[1], table, ["vi"])
 
 

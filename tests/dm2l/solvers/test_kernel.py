@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import dm2l._fitting
 from dm2l import DM2LClassifier, DM2LClassifierCV
-from dm2l._fitting import Trainer, WarmStart
+from dm2l._fitting import Trainer
 from dm2l._solvers.features import Features
 from dm2l._solvers.kernel_problem import KernelOperator, KernelPreconditioner, KernelProblem
 from dm2l._solvers.kernels import kernel_factor
@@ -168,7 +168,7 @@ def test_a_fit_starts_where_the_last_ended(data):
     fitting = Trainer.of(DM2LClassifier(kernel="rbf"))
     labels = LabelMatrix.of_signs(T)
     first = fitting.fit(X, labels)
-    last = WarmStart(first.weights.dual_coef, first.weights.intercept)
+    last = first.weights
     again = fitting.fit(X, labels, last).solution
     assert again.history[0] == pytest.approx(first.solution.objective, rel=1e-9)
 

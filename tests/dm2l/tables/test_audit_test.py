@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from dm2l import DM2LClassifier
+from dm2l.completion import LabelErrors
 from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
 from dm2l.tables._completion import FIRST, INVERTED, REPEATED, _test_audit
 
@@ -94,3 +95,45 @@ def test_the_share_is_that_of_inverted_labels_that_were_really_there(seed):
         first = errors.row[:FIRST] * Y.shape[1] + errors.label[:FIRST]
         found += np.isin(first, wrong).mean() / 6
     assert share == pytest.approx(found, abs=0.15)
+
+
+def audited(X, truth, wrong, rng):
+    planted = (rng.random(truth.shape) < wrong) & (rng.random(truth.shape) < 0.7)
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    names = [f"y{k}" for k in range(truth.shape[1])]
+    frame[names] = np.where(planted, 1 - truth, truth)
+    table = table_from_frame(frame, names)
+    model = fit_table(table, FitOptions("linear", 0.1, 1.0, cv=3), estimate_folds=0)
+    found = audit_table(model, table, FIRST)
+    places = found.row - 1, [names.index(name) for name in found.label]
+    return found.expected_errors(FIRST), planted[places].mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_allows_for_correct_labels_that_are_noisy_by_nature(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 4))
+    p = 0.05 + 0.9 / (1 + np.exp(-2 * X @ rng.normal(size=(4, 5))))
+    truth = (rng.random(p.shape) < p).astype(float)
+    (_, low, high), share = audited(X, truth, 0.02, rng)
+    assert share < 0.6  # most suspects are correct labels
+    assert low <= share <= high
+    # The interval of tables whose labels follow from the features excludes few errors.
+    (_, low, high), share = audited(X, (p > 0.5).astype(float), 0.05, rng)
+    assert 0.2 < low <= share <= high
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_error_rates_are_those_of_models_of_other_rows(refit, monkeypatch):
+    Y, X = labels(noise=0.5)
+    model = DM2LClassifier().fit(X, Y)
+    T, scores, _ = model._held_out_labels(X, Y)
+    seen, of = [], LabelErrors.of
+    monkeypatch.setattr(LabelErrors, "of", lambda *parts: seen.append(parts) or of(*parts))
+    found = model._completer.find_label_errors(T, scores, refit=refit)
+    signs, p, held_out = seen[0]
+    # The ranking is that of p, and the probabilities are those of the other models.
+    against = np.where(found.observed, 1 - p[found.row, found.label], p[found.row, found.label])
+    assert (np.diff(against[against > 0.6]) <= 1e-12).all()
+    assert np.allclose(found.probability, of(signs, held_out).probability)
+    assert np.array_equal(p, held_out) == (not refit)
