@@ -317,7 +317,7 @@ class LinearMap(FeatureMap):
         return self._factor.Phi
 
     def transform(self, X: Any) -> Any:
-        """Return the inputs, which are the features of a fixed map."""
+        """Return ``X`` unchanged, because its columns are the features."""
         return X
 
     def coefficients(self, W: Any) -> Any:
@@ -352,7 +352,7 @@ def _dense_gram(X: Any) -> Floats:
 
 
 class Weights(NamedTuple):
-    """Weights for predictions, named like the attributes :data:`FITTED` of a fitted estimator."""
+    """Weights for predictions; the fitted attributes in :data:`FITTED` have the same names."""
 
     intercept: Any
     coef: Any = None  # (c, d) of a linear model

@@ -71,7 +71,7 @@ class KernelOperator(Features):
 
 
 class KernelProblem(Problem):
-    """The problem of a :class:`KernelOperator`, whose gradients refer to the scores (n, c)."""
+    """The problem for a :class:`KernelOperator`, with gradients with respect to the scores."""
 
     features: KernelOperator
     narrows = False

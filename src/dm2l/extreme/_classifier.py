@@ -218,7 +218,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self
 
     def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
-        """Return the label names with their coding, and the entries; sparse labels stay sparse."""
+        """Return names and coding of the labels, and their entries; sparse labels stay sparse."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)
