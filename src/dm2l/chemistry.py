@@ -47,8 +47,8 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     n_bits : int, default=2048
         Number of columns to which neighbourhoods are hashed.
     counts : bool, default=False
-        Whether to add 0/1 columns for frequent counts of a neighbourhood (2 or more, 3 or more, ...). The
-        Tanimoto similarity of two rows is then the min-max similarity of their counts.
+        Whether to add 0/1 columns for frequent counts of neighbourhoods (2 or more, 3 or more ...).
+        The Tanimoto similarity of two rows is then the min-max similarity of their counts.
     salts : bool, default=True
         Whether to include salts and solvents. False keeps only the largest fragment.
 

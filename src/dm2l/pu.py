@@ -175,7 +175,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink log-frequencies to the mean (DerSimonian and Laird); raise lower bounds to it."""
+    """Shrink log-frequencies to the mean (DerSimonian and Laird); raise lower ones to it."""
     # Labels are weighted by their positives, because labels with many positives are more likely to
     # have rows that are certainly positive. The mean is over frequencies, not over logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown

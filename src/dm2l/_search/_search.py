@@ -49,7 +49,7 @@ class DM2LClassifierCV(DM2LParameters):
         to 10.
     alphas : sequence of float, default=None
         Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3. For the linear model, the
-        defaults are multiplied by the value of ``alpha="scale"``.
+        defaults are multiplied by the number that ``alpha="scale"`` stands for.
     gammas : sequence of float or "scale", default=None
         Kernel parameters to try. By default, "scale". Ignored for linear and precomputed kernels.
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol

@@ -247,7 +247,7 @@ def ridge_value(alpha: float | str, X: Any, weights: Floats | None = None) -> fl
 
 
 class FeatureMap:
-    """A map from inputs to features, which converts feature weights ``W`` to coefficients ``A``."""
+    """A map from inputs to features; it also converts feature weights to coefficients ``A``."""
 
     # Attributes have no defaults, because model files store only attributes of instances.
     error: float  # error of an approximate kernel; 0 for exact maps

@@ -257,7 +257,7 @@ class Objective:
     def add_norms(
         self, F: Any, value: Any, gradient: Any, norm: Norm, linear: Any, *, curvature: bool = False
     ) -> Evaluation:
-        """Return a loss plus the norms, and add their gradients in place to its gradient."""
+        """Return a loss plus the norms; the gradient array of the loss is changed in place."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))

@@ -189,8 +189,8 @@ class GLOCALClassifier(IterativeBaseline):
     The product of latent labels ``V`` and label factors ``U`` approximates the observed labels. A
     linear model predicts ``V``, so that scores are ``X W U'``. The groups of rows ``X_m`` are found
     by k-means. ``Z_m Z_m'`` is the Laplacian of the label correlations in a group; the rows of
-    ``Z_m`` have length one. The parameters are multiplied by factors with the number ``o`` of
-    observed entries: ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 / n^2``,
+    ``Z_m`` have length one. With ``o`` observed entries, the parameters are multiplied
+    by factors: ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 / n^2``,
     ``lambda2`` by ``o / n^2``, ``lambda4`` by ``o / (kc)`` and ``lambda5`` by ``o / (kd)``.
 
     Parameters

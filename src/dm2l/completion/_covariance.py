@@ -276,7 +276,7 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
 def em_dense(
     E: Floats, mask: Mask, start: DenseCovariance, *, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[DenseCovariance, list[float]]:
-    """Fit a covariance by EM with an inverse Wishart prior; also return all objectives."""
+    """Fit a covariance by EM with an inverse Wishart prior; also return all objective values."""
     # The completed residuals and the covariances of missing entries follow from the gradient.
     n, history = max(len(mask), 1), []
     nu, enough = PRIOR * n, tol * int(mask.sum())

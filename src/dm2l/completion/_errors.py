@@ -364,9 +364,9 @@ class LabelErrors:
     from 0.001 to 0.3. For each e, a and b maximize a penalized likelihood. A label that contradicts
     its prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior.
 
-    Contradictions at the rate e may also be correct labels that are noisy by nature, which no
-    estimate can tell from wrong labels. With the mean rate c of contradictions, ``lowest`` assumes
-    that correct labels contradict every prediction at the rate :math:`(c - e) / 2`.
+    Contradictions at the rate e may also come from correct labels that are noisy by nature. No
+    estimate can tell these from wrong labels. Let c be the mean rate of contradictions.
+    ``lowest`` assumes that correct labels contradict predictions at the rate :math:`(c - e) / 2`.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ class LabelErrors:
 
     @classmethod
     def of(cls, T: NDArray[Any], p: NDArray[Any], held_out: NDArray[Any] | None = None) -> Self:
-        """Find label errors in ``T``; each probability must not depend on its own entry.
+        """Find label errors in ``T``; no probability may depend on its own entry.
 
         Entries are ranked by ``p``. If the model of ``p`` was fitted to the entries, the rates of
         errors are estimated from ``held_out``: the probabilities of models fitted to other rows.

@@ -25,7 +25,7 @@ from dm2l.labels._parsing import SparseLabelMatrix
 
 
 class TopK(NamedTuple):
-    """The labels with the highest scores in each row, as metrics at ``k`` accept them."""
+    """The labels with the highest scores in each row, in the format for metrics at ``k``."""
 
     indices: NDArray[np.intp]
     scores: NDArray[np.float64]
