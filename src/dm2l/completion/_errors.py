@@ -284,7 +284,7 @@ class ErrorRateBound:
         max_error_rate: float | tuple[float, float],
         right: Mask | bool = False,
     ) -> tuple[Mask, Floats]:
-        """Return the entries to fill, and the expected numbers of wrong no and of wrong yes.
+        """Return the entries to fill, and the expected numbers of wrong negatives and positives.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair sets separate bounds.
         Correct predictions of other entries (``right``) also count as filled.
