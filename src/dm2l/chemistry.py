@@ -223,7 +223,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]:
-    """Return a group number for each row; ``name`` returns the same text for its rows."""
+    """Return a group number for each row; rows with equal ``name(molecule)`` share it."""
     with _rdkit() as parse:
         molecules = (parse(text) if text else None for text in _texts(smiles))
         names = (row if m is None else name(m) for row, m in enumerate(molecules))

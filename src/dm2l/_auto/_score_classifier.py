@@ -122,7 +122,7 @@ class ScoreClassifier(CompletionClassifier):
         return X.toarray() if sp.issparse(X) else X
 
     def _linked(self, X: Any) -> Floats:
-        """Return scores (1, n, c) as logits, ``2 p - 1`` or normal quantiles, as in ``scale_``."""
+        """Return scores (1, n, c) of learnable labels: logits, ``2 p - 1`` or normal quantiles."""
         S = self._given(X)[:, self._learnable]
         if self.scale_ == "logit":
             return S[None]

@@ -307,7 +307,7 @@ def search_stage(
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Return a search with ``lambda_d=0`` or, given the fitted ``ridge``, one over ``lambda_d``."""
+    """Return a ridge search (``lambda_d=0``) or, given its result, a search over ``lambda_d``."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:

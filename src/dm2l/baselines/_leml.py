@@ -228,7 +228,7 @@ class LEMLClassifier(IterativeBaseline):
     max_iter : int, default=10
         Number of alternations.
     tol : float, default=0.1
-        At most five Newton steps for ``W`` stop when the gradient has shrunk by this factor.
+        Newton steps for ``W`` end when the gradient has shrunk by this factor, or after five.
     random_state : int, RandomState or None, default=None
         Seed of the random start, which is uniformly distributed.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose

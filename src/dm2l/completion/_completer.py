@@ -108,7 +108,7 @@ def overfits(
 
 
 def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
-    """Return pseudo-random numbers for rows that do not depend on the order of the labels."""
+    """Return a pseudo-random number per row; the order of the labels does not affect it."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
     # These are the last steps of splitmix64: each bit of a result depends on all bits of the input.
@@ -421,8 +421,8 @@ class CompletionMixin:
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
             Maximum expected error rate of the labels filled with yes, and of the labels filled with
-            no, or a pair of rates for yes and no. As many labels as possible are filled. Labels
-            with at least 500 predictions have their own bounds, and the others share one. Requires
+            no; a pair contains both rates. As many labels as possible are filled. Labels with at
+            least 500 predictions have their own bounds, and all others share a bound. Requires
             ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
@@ -483,7 +483,7 @@ class CompletionMixin:
 
         Training rows are scored by the models of ``cv`` folds, because the model itself was fitted
         to their wrong labels. With ``coupling=None``, these models score all rows. With
-        ``missing_as="unlabelled"``, the result contains unlabelled entries, most probable first.
+        ``missing_as="unlabelled"``, the result contains unlabelled entries, likely positives first.
 
         Parameters
         ----------

@@ -104,7 +104,7 @@ FEWEST_POSITIVES = 5
 def best_f1_thresholds(
     scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Return the threshold per label that maximizes F1 on held-out scores; 0 if it is rare."""
+    """Return each label's threshold of maximum F1 on held-out scores, or 0 for rare labels."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -325,7 +325,7 @@ class ErrorRateBound:
         return lowest, errors
 
     def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
-        """Yield labels, number of predictions and errors of groups, and whether it is pooled."""
+        """Yield groups: labels, number of predictions, errors, and whether the label is pooled."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
             yield labels, int(self.n[side]), confidence, False

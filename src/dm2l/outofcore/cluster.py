@@ -113,7 +113,7 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> Any:
-        """Return positives and negatives per label, and the number of rows with a known label."""
+        """Return the numbers of positives and negatives per label, and of rows with any of them."""
         self._tasks()
         return self._counts
 
