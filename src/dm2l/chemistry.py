@@ -152,7 +152,7 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
             found = [_described(text) for text, _ in _molecules(parse, X)]
         lacking = ", ".join(name for name in self.names_ if name not in names)
         if lacking:
-            raise ValueError(f"RDKit has no descriptor {lacking}. Use the version that fit used.")
+            raise ValueError(f"RDKit has no descriptor {lacking}. Install the version used to fit.")
         places = [names.index(name) for name in self.names_]
         return np.reshape(found, (-1, len(names)))[:, places]
 

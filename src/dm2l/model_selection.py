@@ -112,7 +112,7 @@ def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuf
 
 
 class _LabelSplitter:
-    """Base class of the splitters, which reads their labels and checks ``n_splits``."""
+    """Base class of the splitters; it reads the labels and checks ``n_splits``."""
 
     # Metadata routing must also pass the mask to the splitter. Otherwise, labels hidden by the mask
     # would affect the folds.

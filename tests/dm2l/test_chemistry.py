@@ -175,7 +175,7 @@ def test_descriptors_go_by_name_and_a_missing_one_is_named():
     found.names_ = [found.names_[5], found.names_[3]]
     assert np.array_equal(found.transform(SALTS), expected, equal_nan=True)
     found.names_ = ["NoSuchNumber"]
-    with pytest.raises(ValueError, match=r"RDKit has no descriptor NoSuchNumber\. Use the version"):
+    with pytest.raises(ValueError, match=r"RDKit has no descriptor NoSuchNumber\. Install"):
         found.transform(SALTS)
 
 

@@ -183,7 +183,7 @@ class Batch:
 
 
 def batches(known: Mask) -> Iterator[Batch]:
-    """Return batches of rows that fit into memory, with blocks of known or of missing labels."""
+    """Yield batches of rows that fit into memory; rows of a batch have blocks of similar size."""
     n, c = known.shape
     packed: Any = np.ascontiguousarray(np.packbits(known, axis=1))
     if c <= 64:  # numbers are sorted faster than bytes

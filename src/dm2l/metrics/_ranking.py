@@ -49,7 +49,7 @@ def ranking_loss(
         Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None
         Treatment of rows for which the formula divides by zero: skip them, raise an error, or use
-        this number as their value. With None, ``convention`` determines the treatment.
+        the given number as their value. With None, ``convention`` determines the treatment.
     return_counts : bool, default=False
         Whether to return a :class:`MetricValue`, which contains the numbers of entries and rows.
     estimate : bool, default=True

@@ -113,7 +113,7 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> Any:
-        """Return the numbers of positives and negatives per label, and of rows with any of them."""
+        """Return the numbers of positives and negatives per label, and of labelled rows."""
         self._tasks()
         return self._counts
 
