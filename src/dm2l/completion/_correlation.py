@@ -119,7 +119,7 @@ class LabelCorrelation:
         """Return a copy with the factor ``added`` estimated from held-out and model scores."""
         # The model was fitted to these rows and to more rows than the models of the folds. At
         # missing entries, its scores therefore contain part of the effect of known labels. This
-        # part is the slope of score differences on shifts, and needs no labels.
+        # part is the slope of score differences on these effects, and needs no labels.
         T, use = np.where(np.isfinite(F), T, 0), (T == 0) & np.isfinite(F) & np.isfinite(own)
         F = np.where(np.isfinite(F), F, own)
         alone = self.combiner.alone(T, F)
