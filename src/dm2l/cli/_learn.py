@@ -61,7 +61,7 @@ def inspect_command(
     if write_rules is not None:
         say(f"Wrote {len(kept)} rules to {write_rules}.")
         if refuted:
-            say(f"{len(refuted)} more rules have exceptions in TABLE, and are comments there.")
+            say(f"As comments, the file also lists {len(refuted)} rules that have exceptions.")
 
 
 def _show_inspection(found: Inspection) -> None:
@@ -116,8 +116,8 @@ def _show_inspection(found: Inspection) -> None:
     "--estimate-folds",
     type=click.IntRange(0),
     default=5,
-    help="Number of folds to estimate the quality of a model with --kernel. 0 skips the estimate, "
-    "which takes most of the time.",
+    help="Number of folds to estimate the quality of a model with --kernel. 0 skips this estimate, "
+    "the slowest step of the fit.",
 )
 @click.option("--verbose", is_flag=True, help="Print the hyperparameters of each model.")
 @shared.seed_option

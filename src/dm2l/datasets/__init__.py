@@ -38,7 +38,7 @@ _features = partial(check_array, accept_sparse="csr", ensure_all_finite=False, i
 
 
 def content_hash(X: Any, Y: Any) -> str:
-    r"""Return a SHA-256 hash of a data set that ignores file format, number types and label coding.
+    r"""Return a SHA-256 hash that ignores the file format, number types and coding of a data set.
 
     The hash covers, in little-endian order: the text ``dm2l-content-1\n``; n, d and c as int64; X
     in CSR format with sorted columns and without stored zeros, as ``indptr`` (int64), ``indices``

@@ -1,6 +1,6 @@
 """Read the manifest of a model file into checked records.
 
-Every value is checked against the specification of its place, so a file can contain only classes,
+Every value must have a type that is allowed at its position, so a file can contain only classes,
 attributes and types from the table of allowed classes. The result is data: arrays, plain values and
 records of objects. Objects are built from the records after the whole file has been checked.
 """

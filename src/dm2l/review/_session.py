@@ -240,7 +240,7 @@ class ReviewSession:
     quality : Quality or None
         Quality of models trained without and with the answers, measured by the last refit.
     measured : bool
-        Whether refits measure ``quality``, which takes several additional fits.
+        Whether refits measure ``quality``; a measurement takes several additional fits.
     saved, warnings : bool and list of str
         Whether a model was saved to ``save_model``, and warnings about the table.
 
@@ -388,7 +388,7 @@ class ReviewSession:
         """Save answers to labels of a row, and update the predictions for the row.
 
         The answers replace earlier answers. In the queue "label_errors", answers confirm or correct
-        observed labels or, with positives only, missing labels that are probably positive.
+        observed labels or, for positive-unlabelled labels, blanks that are probably positive.
         """
         with self._lock:
             self.asked(queue)  # raises an error for an unknown queue
