@@ -252,7 +252,7 @@ def evaluate_command(
     the features and the known labels of a row, as dm2l complete does. This model is compared with
     the same model without the known labels, with ridge on the observed labels, and with ridge that
     reads missing labels as negative. --wide adds 95% confidence intervals over the repetitions.
-    With --missing-as unlabelled, positives are hidden and ranked among the other blanks.
+    With --missing-as unlabelled, only positives are hidden, and ranked among all blanks.
 
     Example: dm2l evaluate assays.csv --labels "tox_*" --repetitions 10
     """

@@ -229,7 +229,7 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even" and "prime".
 
     The 1797 images have 19 labels: the digit, attributes of the digit, and two labels that depend
-    on the writer. "heavy ink" means a mean grey value above the median, and "leans right" a
+    on the writer. "heavy ink" means a mean grey value above the median, and "leans right" means a
     positive mixed central moment of the ink. A digit implies its attributes, but no attribute
     implies the digit. DM2L represents such one-way co-occurrence by its local low-rank structure.
 

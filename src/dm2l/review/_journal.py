@@ -197,7 +197,7 @@ class Journal(AbstractContextManager["Journal"]):
         *,
         check: bool = False,
     ) -> None:
-        """Save an answer ("yes", "no" or "skip") to disk, which replaces any earlier answer.
+        """Save an answer ("yes", "no" or "skip") to disk; it replaces any earlier answer.
 
         Rows are counted from 1. ``probability`` is the predicted probability of a positive label.
         With ``check``, the answer confirms or corrects an observed label.
@@ -220,7 +220,7 @@ class Journal(AbstractContextManager["Journal"]):
             self._append({"output": str(Path(path).resolve())})
 
     def start_sample(self, sample: Sample) -> None:
-        """Save a sample of filled entries, which replaces an earlier sample."""
+        """Save a sample of filled entries; it replaces an earlier sample."""
         entries = [[*key, answer] for key, answer in sample.entries.items()]
         self._append({"sample": entries, "filled": sample.filled})
 

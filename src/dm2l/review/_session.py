@@ -189,7 +189,7 @@ class Progress(NamedTuple):
     corrected: int
     implied: int = 0  # labels that follow from observed labels and answers
     sampled: int = 0  # entries of the random sample
-    sample_decided: int = 0  # those that were answered or skipped
+    sample_decided: int = 0  # sampled entries that were answered or skipped
 
     @property
     def decided(self) -> int:
@@ -275,7 +275,7 @@ class ReviewSession:
         self._refits = Background(self._fit_again, self._lock)
         self._audit = Background(self._find_label_errors, self._lock)
         self._label_errors: dict[Key, float] = {}
-        # With positives only, suspected errors are missing labels.
+        # For positive-unlabelled labels, suspected errors are missing labels.
         self._unlabelled = getattr(model.classifier, "missing_as", None) == "unlabelled"
         journal.obey(model.classifier.rules)
         self._top = top

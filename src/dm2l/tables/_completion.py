@@ -288,7 +288,7 @@ class Audit:
         n, low, high = max(len(p), 1), np.nan, np.nan
         if self.deviation is not None and self.lowest is not None:
             values = np.stack([self.lowest[:n], p])
-            # The error rate of the table is uncertain, and each label is, given this rate.
+            # Two variances: of the table's error rate, and of each label's error given this rate.
             var = (self.deviation[:n].sum() ** 2 + (values * (1 - values)).sum(axis=1)) / n**2
             mean = np.clip(values.sum(axis=1) / n, 1e-6, 1 - 1e-6)
             size = np.maximum(mean * (1 - mean) / np.maximum(var, 1e-12) - 1, 1e-3)

@@ -380,7 +380,7 @@ def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
         return []
     C, T = np.array([signs for _, signs in two]), signs_of(table.Y).astype(np.float64)
     both, same = np.abs(C) @ np.abs(T), C @ T
-    # A label that is constant in the rows with both values would equal any constant column.
+    # A label that is constant where both are known would equal every constant column.
     varies = np.abs(np.abs(C) @ T) < both
     return [
         f"column {two[j][0]!r} equals label {table.label_names[k]!r} in all {both[j, k]:.0f} rows "

@@ -112,7 +112,7 @@ class LabelEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated quality on new rows, from ``n_entries`` entries in ``repetitions`` folds."""
+    """Estimated quality on new rows, from ``n_entries`` entries of ``repetitions`` held-out folds."""
 
     values: dict[str, Interval]
     n_entries: int

@@ -78,12 +78,12 @@ class AnswerValues:
 
     @property
     def others(self) -> Floats:
-        """Expected number of errors in other rows that each answer prevents."""
+        """Expected number of errors that each answer prevents in other rows."""
         return 4 * self.probability * (1 - self.probability) * self.effect
 
     @property
     def total(self) -> Floats:
-        """Expected number of errors in all entries that each answer prevents."""
+        """Expected number of errors that each answer prevents in all entries."""
         return self.own + self.row + self.others
 
     def rank_rows(self, missing: Mask) -> tuple[NDArray[np.intp], Floats]:
@@ -232,7 +232,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats, together: Cells = ()) -> A
         X = F  # without missing scores, and on one scale
     directions = _directions(classifier, X)
     alpha = 1.0  # the squared norm of a row in the space of an rbf kernel
-    given = getattr(classifier, "alpha", "")  # text is a rule for linear models
+    given = getattr(classifier, "alpha", "")  # text names a rule that computes alpha
     if not isinstance(given, str) or (given and classifier.kernel == "linear"):
         alpha = ridge_value(given, X)
     # 2 p (1 - p) decreases by twice the squared change of the probability.
