@@ -112,7 +112,7 @@ class LabelEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated quality on new rows, from ``n_entries`` entries of ``repetitions`` held-out folds."""
+    """Estimated quality on new rows, from ``n_entries`` held-out entries of all folds."""
 
     values: dict[str, Interval]
     n_entries: int
