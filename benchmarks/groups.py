@@ -66,7 +66,8 @@ def score(table: Path, seed: int, draw: int, rows: int, out: Path) -> None:
         for base in models:
             base.fit(context)
             F = model._features.transform(X[test])
-            unseen.append(to_numpy(base.model._all_scores(rows_for(base.inputs, X[test], F))))
+            new = base.model._all_scores(rows_for(base.inputs, X[test], F))
+            unseen.append(to_numpy(new) - base.level)
         np.savez_compressed(
             out,
             scores=scores,

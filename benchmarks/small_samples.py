@@ -75,6 +75,7 @@ def compute(name: str, percent: int) -> dict[str, Any]:
             np.asarray(
                 model.models_[one.name]._all_scores(_base_models.rows_for(one.inputs, X[test], F))
             )
+            - one.level
             for one in tried
         ]
     )

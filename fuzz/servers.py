@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import sys
@@ -33,7 +34,8 @@ PATIENCE = 120.0  # seconds until a connection counts as held open, also on a bu
 TOKEN = "fuzz-0123456789-0123456789"
 GOOD = (200, 202, 409)
 REFUSED = (400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 417, 431, 501, 505)
-REFUSALS = (b"The host name", b"The token", b"This address", b"Web pages may", b'{"error": ')
+# What a reply without headers says when it refuses a request: one sentence, or an error in JSON.
+REFUSAL = re.compile(rb'[A-Z][^{}<>\n]*\.\n|\{"error": .*', re.DOTALL)
 HEADERS = (
     b"Host: evil.example",
     b"Host: 127.0.0.1",
@@ -310,7 +312,7 @@ def _status(reply: bytes) -> int:
     if first[0] in (b"HTTP/1.0", b"HTTP/1.1") and first[1:2] and first[1].isdigit():
         return int(first[1])
     # Requests of HTTP/0.9, of two words, get a body alone.
-    return 400 if reply.startswith(REFUSALS) or b"<p>Error code: " in reply else 200
+    return 400 if REFUSAL.fullmatch(reply) or b"<p>Error code: " in reply else 200
 
 
 def _check(running: Running, raw: bytes, statuses: list[int], before: int) -> None:

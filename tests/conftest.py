@@ -2,12 +2,29 @@
 
 import re
 from collections import Counter
+from contextlib import suppress
+from functools import cache
 
+import numpy as np
+import scipy.sparse as sp
 from hypothesis import settings
+from sklearn.base import BaseEstimator
 
 # No test has a deadline: the machine may be busy with other tests.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# Two questions that scikit-learn asks in each call take a fifth of the time of fits to a few rows:
+# which parameters a class has, and, from 1.9 on, whether an array is a data frame of some library.
+BaseEstimator._get_param_names = classmethod(cache(BaseEstimator._get_param_names.__func__))
+with suppress(ImportError):
+    from narwhals.stable.v2 import dependencies
+
+    def _unless_array(question):
+        return lambda data: not (type(data) is np.ndarray or sp.issparse(data)) and question(data)
+
+    dependencies.is_into_dataframe = _unless_array(dependencies.is_into_dataframe)
+    dependencies.is_into_series = _unless_array(dependencies.is_into_series)
 
 # How to run what was skipped, by a word of the reason.
 REMEDIES = {

@@ -17,11 +17,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from dm2l.cli import main
 main()
 """
-_KINDS = multiprocessing.get_all_start_methods()
-_CONTEXT = multiprocessing.get_context("forkserver" if "forkserver" in _KINDS else "spawn")
-if "forkserver" in _KINDS:  # loading takes a second, which every command would take otherwise
-    loaded = ["dm2l.cli._review", "dm2l.labelstudio", "dm2l.io._mat_child", "running_commands"]
-    _CONTEXT.set_forkserver_preload(loaded)
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+_CONTEXT = multiprocessing.get_context(METHOD)
+
+
+def preload():
+    """Name what the process loads that others are forked from: each would take a second for it."""
+    if METHOD == "forkserver":
+        loaded = ["dm2l.cli._review", "dm2l.labelstudio", "dm2l.io._mat_child", "running_commands"]
+        _CONTEXT.set_forkserver_preload(loaded)
+
+
+preload()
 
 
 def _main(arguments, *streams):

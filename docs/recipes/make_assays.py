@@ -4,7 +4,7 @@ python docs/recipes/make_assays.py assays.csv
 
 Each molecule is a ring with two substituents. The activity of a molecule in an assay depends on its
 ring, its substituents and noise. The six assays form two families with similar activities. A fifth
-of the labels are missing. Eight SMILES are salts that RDKit cannot read, because they have too many
+of the labels are missing. RDKit cannot read eight SMILES of salts, in which aluminium has too many
 bonds, as in Tox21.
 """
 

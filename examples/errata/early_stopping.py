@@ -19,7 +19,7 @@ from demonstration import Figures, main, mean, published_figures, splits
 from dm2l import DM2LClassifier
 from dm2l.baselines import MaskedRidgeClassifier
 
-QUICK = {"seeds": (1,), "rows": 600, "steps": (4, 24, 74), "lambdas": (1e-5, 1e-3)}
+QUICK = {"seeds": (1,), "rows": 400, "steps": (4, 24, 74), "lambdas": (1e-5, 1e-3)}
 RELEASED = 24  # steps of the released code
 MODELS = {
     "converged, no ridge": DM2LClassifier(1e-5, 0.0, fit_intercept=False),

@@ -25,7 +25,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from dm2l import DM2LClassifier
 from dm2l._solvers.objective import Objective
 
-QUICK = {"seeds": (1, 2, 3), "rows": 400, "blocks": 2}
+QUICK = {"seeds": (1, 2), "rows": 300, "blocks": 2}
 LAMBDA_D = 1e-4
 GAMMA = 0.5  # sigma 1
 SMALL = 1e-3

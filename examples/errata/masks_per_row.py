@@ -30,7 +30,7 @@ from dm2l import DM2LClassifier
 from dm2l.datasets import load_dataset
 from dm2l.simulate import simulate_per_label, simulate_per_row, simulate_uniform
 
-QUICK = {"seeds": (1,), "kernel_seeds": (), "rates": (0.3,), "rows": 1500}
+QUICK = {"seeds": (1,), "kernel_seeds": (), "rates": (0.3,), "rows": 1000}
 MASKS = {"per row": simulate_per_row, "per label": simulate_per_label, "uniform": simulate_uniform}
 RATES = (0.7, 0.3)
 LINEAR, KERNEL = "DM2L-l as published", "DM2L-nl as published"

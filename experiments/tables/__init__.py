@@ -13,7 +13,7 @@ from experiments.tables import completion, positive_unlabelled, quality, securit
 
 PAGES = ("README.md", "SECURITY.md", "docs")
 _WRITTEN: dict[str, str] = {}
-for _name in ("hierarchies", "study", "tolerance"):
+for _name in ("hierarchies", "study", "tolerance", "tolerance_losses"):
     _WRITTEN |= load(_name)["tables"]
 # Those of docs/research/errata.md, which examples/errata writes, have other names.
 _MARKED = re.compile(r"(<!-- ([^>\n]+\.json|results: [^>\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)

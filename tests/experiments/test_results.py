@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dm2l.datasets import catalogue
@@ -160,6 +160,7 @@ def test_methods_without_a_common_repetition_have_no_paired_mean(rows):
 numbers = st.floats(0, 1).map(lambda number: round(number, 1))
 
 
+@settings(max_examples=40)  # each makes a table of results
 @given(st.lists(numbers, min_size=2, max_size=6), st.sampled_from(["Rkl", "Ap"]))
 def test_ranks_count_the_better_and_share_ties(values, measure):
     rows = Rows()
@@ -317,9 +318,8 @@ def test_stored_results_are_those_of_the_protocols_as_they_are_now():
             now = results.PROTOCOLS[protocol]
             cells = {tuple(cell) for cell in now.cells()}
             assert set(found[list(KEY)].itertuples(index=False, name=None)) <= cells
-            for dataset, method, settings in found[["dataset", "method", "settings"]].itertuples(
-                index=False, name=None
-            ):
-                assert settings == now.method(method, dataset).settings
+            columns = found[["dataset", "method", "settings"]]
+            for dataset, method, chosen in columns.itertuples(index=False, name=None):
+                assert chosen == now.method(method, dataset).settings
             assert set(found["split"]) == {now.split}
     assert isinstance(results.stored_results("as_published"), Results)

@@ -134,7 +134,7 @@ from experiments.run import run
 from small_experiments import tiny
 
 if __name__ == "__main__":
-    run(tiny(repetitions=5), Path(sys.argv[1]), jobs=2)
+    run(tiny(repetitions=5), Path(sys.argv[1]), jobs=int(sys.argv[2]))
 """
 
 
@@ -145,9 +145,9 @@ def test_kill_at_any_moment_and_restart_end_with_the_same_table(data, tmp_path, 
     program.write_text(PROGRAM)
     paths = os.pathsep.join([str(ROOT), *sys.path])
     options = {"env": os.environ | {"PYTHONPATH": paths}, "stdout": subprocess.DEVNULL}
-    command = [sys.executable, str(program), str(out)]
     rng, counts = random.Random(1), [0]
-    for more in (1, 9):
+    for more, jobs in ((1, "1"), (9, "2")):
+        command = [sys.executable, str(program), str(out), jobs]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, **options)
         while len(resumable.stored(out)) < counts[-1] + more and process.poll() is None:
             time.sleep(0.02)

@@ -18,7 +18,7 @@ from dm2l._base import MissingLabelClassifier
 from dm2l._classifier import DM2LClassifier
 from dm2l._search._search import DM2LClassifierCV, search_stage
 from dm2l._solvers.kernels import Kernel
-from dm2l._utils.arrays import checked_numbers
+from dm2l._utils.arrays import checked_numbers, to_numpy
 from dm2l.baselines import MaskedOneVsRestClassifier, MaskedRidgeClassifier
 from dm2l.labels._entries import EntryWeights, Floats, Signs
 from dm2l.labels._matrix import LabelMatrix, LearnableMask
@@ -171,6 +171,8 @@ FEWEST_TREES = 20
 TRIAL = 2  # number of folds after which a base model with negligible weight is dropped
 # Maximum number of labels for learning label covariance together with the weights.
 COUPLED = 100
+# Maximum number of rows for the level of a fit (benchmarks/study.py, Arts).
+LEVEL_ROWS = 1000
 # Candidate weights of the nuclear norms, and the largest number of folds that select among them.
 LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 CHOOSING_FOLDS = 3
@@ -223,8 +225,7 @@ class EnsembleContext:
         merged = fold * min(CHOOSING_FOLDS, n_folds) // max(n_folds, 1)
         parts = [(merged != f, merged == f) for f in range(CHOOSING_FOLDS)]
         cv = [tuple(map(np.flatnonzero, both)) for both in parts if all(map(np.any, both))]
-        few = min(CHOOSING_FOLDS, len(labels))
-        return X, labels, cv if len(cv) > 1 else few
+        return X, labels, cv if len(cv) > 1 else min(CHOOSING_FOLDS, len(labels))
 
     def fit_to_all_rows(self, tried: list["BaseModel"], keep: Bools) -> dict[int, Exception]:
         """Fit the first model and the models in ``keep`` to all rows; return errors by position."""
@@ -254,23 +255,23 @@ class BaseModel:
     shares: bool = False  # whether scores are 2 p - 1, where p is a share of trees
     in_folds: Any = None  # model for the folds; None means ``model``
     kernel: Kernel | None = None  # kernel whose matrix is computed once for all folds
+    levelled: bool = False  # whether scores are relative to their mean over training rows
+    level: Floats | float = 0.0  # this mean (c,) after the fit to all rows
 
     def held_out(
         self, context: EnsembleContext, helps: Callable[[Floats], bool] | None = None
     ) -> Floats | None:
         """Return out-of-fold scores (NaN: undefined), or None if ``helps`` rejects the model."""
         X = rows_for(self.inputs, context.X, context.F, context.numbers)
-        model = self.model
-        if self.in_folds is not None:
-            model = self.in_folds
-        elif self.kernel is not None:
+        model = self.model if self.in_folds is None else self.in_folds
+        if self.kernel is not None:
             X = self.kernel(X, X)
             model = clone(model).set_params(kernel="precomputed", gamma="scale")
         model = model._for_folds()
         model.label_names_ = np.arange(context.T.shape[1])
         labels = replace(LabelMatrix.of_signs(context.T), entries=context.entries)
         scores = np.full(context.T.shape, np.nan)
-        for number, fold in enumerate(context.folds, 1):
+        for number, (train, test) in enumerate(context.folds, 1):
             if helps is not None and number == TRIAL + 1 and not helps(scores):
                 return None
             context.budget.check()
@@ -278,7 +279,10 @@ class BaseModel:
             context.budget.more = len(context.folds) - number
             context.budget.report(line)
             progress = _progress(model, context.budget, line, stops=True)
-            scores[fold[1]] = model._score_fold(X, labels, fold, **progress)
+            some = train[:: 1 + len(train) // LEVEL_ROWS] if self.levelled else train[:0]
+            found = model._score_fold(X, labels, (train, np.append(test, some)), **progress)
+            level = found[len(test) :].mean(axis=0) if self.levelled else 0.0
+            scores[test] = found[: len(test)] - level
             context.budget.advance()
         return scores
 
@@ -288,9 +292,12 @@ class BaseModel:
         context.budget.report(line)
         weights = None if context.entries is None else context.entries.weights
         X = rows_for(self.inputs, context.X, context.F, context.numbers)
-        labels = LabelMatrix.of_signs(context.T)
         progress = _progress(self.model, context.budget, line, stops=False)
+        labels = LabelMatrix.of_signs(context.T)
         self.model._fit_arrays(X, labels, None, (None, weights), **progress)
+        if self.levelled and len(context.folds) > 1:
+            some = X[:: 1 + X.shape[0] // LEVEL_ROWS]
+            self.level = to_numpy(self.model._all_scores(some)).mean(axis=0)
         if context.wide:  # coefficients of many columns would make the model file large
             for model in [self.model, *getattr(self.model, "estimators_", ())]:
                 if hasattr(model, "coef_"):
@@ -408,7 +415,7 @@ def _linear(context: EnsembleContext) -> BaseModel:
     if not context.wide or len(context.T) <= DUAL:
         return _tuned(context, sample, found)
     model = MaskedRidgeClassifier(found.alpha_, solver="dual", coupling=None)
-    return BaseModel("linear", f"ridge, alpha {found.alpha_:.3g}", model)
+    return BaseModel("linear", f"ridge, alpha {found.alpha_:.3g}", model, levelled=True)
 
 
 def _logistic(context: EnsembleContext) -> BaseModel:
@@ -448,16 +455,14 @@ def _tuned(
     coupling = "joint" if 1 < c <= COUPLED else None
     model = DM2LClassifier(coupling=coupling, **found.best_params_)
     if found.kernel == "linear":
-        return BaseModel("linear", words, model)
+        return BaseModel("linear", words, model, levelled=True)
     model.set_params(kernel=found.kernel, random_state=context.seed)
-    kernel = None
-    if exact:
-        kernel = Kernel(found.kernel, float(found.gamma_ or 1.0))
-    else:
+    kernel = Kernel(found.kernel, float(found.gamma_ or 1.0)) if exact else None
+    if not exact:
         m = max(int(min(context.effort.components, context.max_memory / (40.0 * n), n)), 10)
         model.set_params(approximation="nystroem", n_components=m)
         words += f", Nystroem with {m} features"
-    return BaseModel(f"{found.kernel} kernel", words, model, kernel=kernel)
+    return BaseModel(f"{found.kernel} kernel", words, model, kernel=kernel, levelled=True)
 
 
 def _widths(context: EnsembleContext) -> Iterator[tuple[str, list[float]]]:
@@ -521,8 +526,7 @@ def _without_values(context: EnsembleContext) -> bool:
         return False
     known, observed = ~np.isnan(X), (context.T != 0).astype(np.float64)
     known = known[:, ~known.all(axis=0)].astype(np.float64)
-    rows = [train for train, _ in context.folds]
-    return any((known[train].T @ observed[train] == 0).any() for train in rows)
+    return any((known[train].T @ observed[train] == 0).any() for train, _ in context.folds)
 
 
 # Models that the user passes must have other names.

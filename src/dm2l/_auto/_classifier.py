@@ -1,7 +1,7 @@
 """AutoClassifier: an ensemble of the library's models."""
 
 import sys
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -277,7 +277,8 @@ class AutoClassifier(CompletionClassifier):
         stacked = [model for model, stays in zip(tried, keep, strict=True) if stays]
         # The linear model is always kept, since explanations of predictions use it.
         kept = list(dict.fromkeys([tried[0], *stacked]))
-        self.stack_ = stack
+        levels = [np.broadcast_to(model.level, T.shape[1]) for model in stacked]
+        self.stack_ = replace(stack, centre=stack.centre + np.stack(levels))
         self._inputs = {model.name: model.inputs for model in stacked}
         self.models_ = {model.name: model.model for model in kept}
         self.leaderboard_ = board
@@ -348,7 +349,6 @@ class AutoClassifier(CompletionClassifier):
         F = self._features.transform(X)
         scores = []
         for name, inputs in self._inputs.items():
-            model = self.models_[name]
             rows = rows_for(inputs, X, F, self._features.numbers)
-            scores.append(to_numpy(model._all_scores(rows)))
+            scores.append(to_numpy(self.models_[name]._all_scores(rows)))
         return self.stack_.log_odds(np.stack(scores))

@@ -39,8 +39,7 @@ def cross_fitted(
         here = fold == number
         rest = ~here & (fold >= 0)
         own = None if weights is None else weights[rest]
-        stack = Stack.fit(scores[:, rest], T[rest], shares, own, prior)
-        found = stack.log_odds(scores[:, here])
+        found = Stack.fit(scores[:, rest], T[rest], shares, own, prior).log_odds(scores[:, here])
         # Labels that a fold could not learn get their observed rates, as in a fit to the same rows.
         result[here] = np.where(np.isnan(found), result[here], found)
     return result
@@ -270,8 +269,7 @@ def _helps(
     stack = Stack.fit(both, context.T[rows], shares, weights)
     if stack.effects[-1] >= WORTHWHILE * stack.effects.sum():
         return True
-    fold = context.fold[rows]
-    auc = [label_auc(each, context.T[rows], fold)[0].mean for each in both]
+    auc = [label_auc(each, context.T[rows], context.fold[rows])[0].mean for each in both]
     return bool(auc[-1] >= max(auc))
 
 

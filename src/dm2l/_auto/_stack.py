@@ -88,8 +88,7 @@ class Stack:
         rate = logit(((weight * (t > 0)).sum(axis=1) + 0.5) / (weight.sum(axis=1) + 1.0))
         slope, offset, variance = np.zeros((3, m, c))
         for j in range(m):
-            firm = 0.1, HELD_SLOPE, 0.1
-            found = fit_shrunk(S[[j]], t, weight, np.ones(1), rate, *firm)
+            found = fit_shrunk(S[[j]], t, weight, np.ones(1), rate, 0.1, HELD_SLOPE, 0.1)
             slope[j] = np.maximum(found.own[0], FLATTEST * found.common[0])
             offset[j], variance[j] = found.intercept, found.variance[0]
         curves = (values[:, :, None] for values in (offset, slope, variance))
@@ -102,8 +101,7 @@ class Stack:
     def plain(cls, n_labels: int) -> Self:
         """Return an uncalibrated stack of one least-squares model: ``p = (1 + tanh(s)) / 2``."""
         zero, one = np.zeros((1, n_labels)), np.ones((1, n_labels))
-        common, intercept = np.ones(1), np.zeros(n_labels)
-        return cls(np.zeros(1, dtype=bool), zero, one, 2 * one, zero, one, common, intercept)
+        return cls(np.zeros(1, dtype=bool), zero, one, 2 * one, zero, one, np.ones(1), zero[0])
 
     @property
     def effects(self) -> Floats:

@@ -389,7 +389,7 @@ def test_a_rule_with_exceptions_is_written_as_a_comment(form, tmp_path):
 FAST = ("--kernel", "linear", "--lambda-d", "0.1", "--alpha", "1")
 
 
-def test_accuracy_in_columns_with_several_values_stands_beside_the_majority(form):
+def test_accuracy_in_columns_with_several_values_stands_beside_the_majority(form, evaluated_once):
     folder, _, _ = form
     path = folder / "form.csv"
     said = run("evaluate", path, *LABELS, *ORDER, *FAST, "--repetitions", 3)

@@ -613,7 +613,7 @@ def test_explain_names_words_and_labels(journey):
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_evaluate_puts_methods_side_by_side(journey):
+def test_evaluate_puts_methods_side_by_side(journey, evaluated_once):
     path = journey[0]["in.csv"]
     arguments = (path, "--labels", "topic_*", "--repetitions", 2, *FIXED)
     result = succeed(evaluate_command, *arguments, "--json")

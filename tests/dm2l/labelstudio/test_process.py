@@ -27,9 +27,9 @@ def start(files, tmp_path):
     """Start backends on the same answers; they are ended with the test."""
     started = []
 
-    def start(fresh=False):
+    def start():
         options = ["--answers", tmp_path / "answers.jsonl", "--port", "0", "--json"]
-        started.append(Command("backend", *files, *options, fresh=fresh))
+        started.append(Command("backend", *files, *options))
         return started[-1], json.loads(started[-1].first_line())
 
     yield start
@@ -54,7 +54,7 @@ def test_tasks_are_exported_answered_kept_through_a_kill_and_imported(files, tmp
     assert len(tasks) == 6
     value = {"choices": LABELS[:2]}
     result = {"from_name": "labels", "to_name": "row", "type": "choices", "value": value}
-    backend, said = start(fresh=True)
+    backend, said = start()
     taken = 0
     for task in tasks[:4]:
         body = {"action": "ANNOTATION_CREATED", "annotation": {"result": [result]}}

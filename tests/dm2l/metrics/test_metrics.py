@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sk
@@ -85,7 +85,6 @@ BIPARTITION = [
 CASES = [*ROW_RANKING, *PRECISION, *LABEL_RANKING, *BIPARTITION]
 
 every_case = pytest.mark.parametrize("case", CASES, ids=repr)
-every_undefined = pytest.mark.parametrize("undefined", UNDEFINED, ids=repr)
 
 
 def counts(case: Case, problem: Problem, **kwargs: Any) -> Any:
@@ -194,19 +193,20 @@ def degenerate_problem(name: str, scores: str) -> Problem:
 # ---------------------------------------------------------------------------------------------
 
 
-@every_case
-@EVERY_EXAMPLE
+# All cases judge the same tables, since drawing one takes longer than judging it ten times.
+@settings(deadline=None, max_examples=60)
 @given(problem=problems())
-def test_matches_brute_force_on_small_tables(case, problem):
-    for undefined in UNDEFINED:  # drawing a table takes longer than judging it five times
+def test_matches_brute_force_on_small_tables(problem):
+    for case, undefined in itertools.product(CASES, UNDEFINED):
+        note(f"{case!r}, undefined={undefined}")
         assert_matches_brute_force(case, problem, undefined)
 
 
-@every_undefined
 @every_case
-def test_matches_brute_force_on_larger_tables(case, undefined, rng):
-    assert_matches_brute_force(case, random_problem(rng, n=25, c=9), undefined)
-    assert_matches_brute_force(case, random_problem(rng, n=9, c=25, levels=0), undefined)
+def test_matches_brute_force_on_larger_tables(case, rng):
+    for undefined in UNDEFINED:
+        assert_matches_brute_force(case, random_problem(rng, n=25, c=9), undefined)
+        assert_matches_brute_force(case, random_problem(rng, n=9, c=25, levels=0), undefined)
 
 
 @every_case
@@ -405,12 +405,16 @@ def test_a_hidden_label_counts_as_no_label(case, rng):
     assert_same(counts(case, problem), counts(case, problem.map(lambda table: table[:, ~hidden])))
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.unit in ("row", "label")], ids=repr
-)
 @EVERY_EXAMPLE
 @given(problem=problems())
-def test_a_unit_with_holes_counts_as_the_unit_without_these_entries(case, problem):
+def test_a_unit_with_holes_counts_as_the_unit_without_these_entries(problem):
+    for case in CASES:
+        if case.unit in ("row", "label"):
+            note(repr(case))
+            assert_counts_as_without_holes(case, problem)
+
+
+def assert_counts_as_without_holes(case: Case, problem: Problem) -> None:
     by_row = case.unit == "row"
     alone = []
     for i in range(problem.Y.shape[0 if by_row else 1]):

@@ -19,7 +19,9 @@ from dm2l._utils.arrays import blas_thread_count
 from dm2l.datasets import make_missing_multilabel
 from dm2l.outofcore import RowBlocks, _fits
 from dm2l.outofcore._gram_problem import gradient_sums, score_sums
+from running_commands import METHOD, preload
 
+dask = pytest.importorskip("dask", reason="dask is an extra: pip install 'dm2l[scale]'")
 da = pytest.importorskip("dask.array", reason="dask is an extra: pip install 'dm2l[scale]'")
 distributed = pytest.importorskip("distributed", reason="an extra: pip install 'dm2l[scale]'")
 
@@ -31,9 +33,18 @@ ROWS, BLOCK, WORKERS = 600, 75, 2
 uncoupled = partial(DM2LClassifier, coupling=None, tol=1e-3)
 
 
+def forked_workers():
+    """Settings without which workers load the library themselves, also when they come back."""
+    settings = dask.config.set({"distributed.worker.multiprocessing-method": METHOD})
+    distributed.utils.get_mp_context()  # names what to load, once, and nothing of this library
+    preload()
+    return settings
+
+
 @pytest.fixture(scope="module")
 def client():
     with (
+        forked_workers(),
         distributed.LocalCluster(
             n_workers=WORKERS, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,

@@ -166,7 +166,7 @@ def test_many_texts_are_read_at_once(tmp_path):
 
 
 def test_very_many_estimators_are_refused(tmp_path):
-    steps = [{"kind": "tuple", "items": [f"s{k}", estimator()]} for k in range(20_000)]
+    steps = [{"kind": "tuple", "items": [f"s{k}", estimator()]} for k in range(8_000)]
     state = {"steps": steps, "memory": None, "verbose": False}
     write(tmp_path / "bomb.dm2l", {"kind": "object", "class": "Pipeline", "state": state}, {})
     refused_quickly(tmp_path / "bomb.dm2l", "far more memory than the size of the file")

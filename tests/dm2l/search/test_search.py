@@ -128,7 +128,7 @@ def test_ridges_that_share_a_factor_are_solved_as_with_their_own(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_threads_give_the_same_in_every_run_and_choose_as_well_as_others(monkeypatch, seed):
-    X, Y = data(n=150, seed=seed)
+    X, Y = data(n=110, seed=seed)
     search = DM2LClassifierCV(LAMBDAS, [3.0, 0.3, 0.1], [0.1, 0.3], kernel="rbf", refit=False)
     own = clone(search).fit(X, Y)
     monkeypatch.setattr("dm2l._search._path.MANY", 0)
@@ -150,7 +150,7 @@ def test_a_ridge_is_searched_alike_whichever_others_are(monkeypatch, observed):
     )
 
     def searched(*ridges):
-        return splits(DM2LClassifierCV([0.0, 0.03, 0.3], ridges, [0.3], **options).fit(X, Y))
+        return splits(DM2LClassifierCV([0.0, 0.3], ridges, [0.3], **options).fit(X, Y))
 
     among = searched(1.0, 0.1, 3.0)
     alone = [searched(ridge) for ridge in (1.0, 0.1, 3.0)]

@@ -20,10 +20,10 @@ def audit_test(Y, X, *, together):
     return found
 
 
-def labels(noise, seed=0):
+def labels(noise, seed=0, n_rows=600):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(600, 4))
-    Y = (X @ rng.normal(size=(4, 5)) + noise * rng.normal(size=(600, 5)) > 0).astype(float)
+    X = rng.normal(size=(n_rows, 4))
+    Y = (X @ rng.normal(size=(4, 5)) + noise * rng.normal(size=(n_rows, 5)) > 0).astype(float)
     return np.where(rng.random(Y.shape) < 0.7, Y, np.nan), X
 
 
@@ -64,7 +64,7 @@ def test_positives_only_have_no_test():
 def test_the_expected_share_of_errors_is_that_of_planted_ones(wrong, noise):
     covered, shares = 0, []
     for seed in range(3):
-        Y, X = labels(noise, seed)
+        Y, X = labels(noise, seed, n_rows=400)
         rng = np.random.default_rng(seed)
         planted = (rng.random(Y.shape) < wrong) & ~np.isnan(Y)
         frame = pd.DataFrame(X, columns=list("abcd"))
