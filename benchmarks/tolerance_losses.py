@@ -1,4 +1,4 @@
-"""What a larger default tolerance would cost in test measures, on sets to choose on and to judge.
+"""What a larger default tolerance would cost in test metrics, on sets for selection and for test.
 
     python benchmarks/tolerance_losses.py --sets Arts Enron [--lambdas 0.3 1] [--rates 0.3 0.7]
                                           [--kernel rbf] [--alpha 10] [--rows 500]
@@ -8,7 +8,7 @@ DM2L is fitted to 60 % of the rows of a set (at most --rows) with each tolerance
 to 2,000 other rows with all labels. "Loss" is how much worse than the fit with the smallest
 tolerance a fit is in the worst of label AUC, average precision by label and ranking loss; it is
 negative if the fit is better in all three. The default would be the largest tolerance that loses at
-most 0.001 anywhere on CHOOSING; the other sets judge it. Each row is a line of JSON.
+most 0.001 on every set in CHOOSING; the other sets test it. Each row is a line of JSON.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def compute(name: str, rate: float, lambda_d: float, options: argparse.Namespace
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown table of the tolerances on the sets to choose on and to judge on."""
+    """Markdown table of the tolerances on the sets for selection and for test."""
     lines = ["| sets | `tol` | evaluations | largest loss | on | loss | difference |"]
     lines.append("|---|---|---|---|---|---|---|")
-    for words, chosen in (("to choose on", True), ("to judge on", False)):
+    for words, chosen in (("selection", True), ("test", False)):
         part = [row for row in rows if (row["data"] in CHOOSING) == chosen]
         for tol in TOLERANCES[:-1]:
             place = [[fit["tol"] for fit in row["fits"]].index(tol) for row in part]

@@ -53,8 +53,8 @@ def headline() -> str:
         f"The best of our {_words(len(ours))} DM2L models is at least as good as the best "
         f"published figure of any method in **{counts['better'] + counts['equal']} of "
         f"{counts.total()}** cells ({counts['equal']} of them equal to three decimals), and worse "
-        f"in {counts['worse']}{missing}. In every cell, we compare our model with the "
-        "best mean on the test rows and the published method with the best mean. A single model is "
+        f"in {counts['worse']}{missing}. In every cell, we compare the best mean of "
+        "our models on the test rows with the best published mean. A single model is "
         f"at least as good in {alone[0]} cells. The best of our ridge models, without the "
         f"nuclear-norm terms of DM2L, is at least as good in {_won(ridges)} cells, and a single "
         f"ridge model in {alone[1]} cells. The improvement over the published figures is "
@@ -151,9 +151,9 @@ def settings() -> str:
     later = reproduced(Results(rest, "as_published"))
     later = later[(later["method"] == "DM2L-nl") & later["dataset"].isin(SMALL)]
     text = (
-        "These hyperparameters were chosen on the first repetition. Only the six smaller data sets "
-        f"have later repetitions, on which {later['within'].sum()} of {len(later)} figures of "
-        "DM2L-nl are reproduced."
+        "These hyperparameters were chosen on the first repetition. On the later repetitions, "
+        f"which only the six smaller data sets have, {later['within'].sum()} of {len(later)} "
+        "figures of DM2L-nl are reproduced."
     )
     return f"{markdown(head, rows)}\n\n{text}"
 

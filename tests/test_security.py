@@ -17,10 +17,10 @@ TEXT = " ".join((Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="
 
 def test_the_limits_are_those_of_the_code():
     for words in (
-        f"a request {page.Handler.timeout} seconds to arrive as a whole",
-        f"handle at most {page.MOST_WORKERS} at the same time",
-        f"JSON of more than {page.MOST_VALUES:,} values or {page.MOST_NESTED} levels",
-        f"a body (at most {backend._Handler.most_bytes // 2**20} MiB)",
+        f"a request that has not arrived completely within {page.Handler.timeout} seconds",
+        f"handles at most {page.MOST_WORKERS} requests at the same time",
+        f"JSON with more than {page.MOST_VALUES:,} values or {page.MOST_NESTED} levels",
+        f"body of a request (at most {backend._Handler.most_bytes // 2**20} MiB)",
         f"a file of {MAX_BYTES // 2**30} GiB",
     ):
         assert words in TEXT

@@ -21,7 +21,7 @@ def completion() -> str:
     top = ", ".join(f"{value:.3f} ({name})" for value, name in reversed(tox[-4:]))
     lost = " and ".join(f'{data} (best: "{name}")' for data, name in ranked["not_first"].items())
     lines += [
-        f"\nOne of our methods has the best AP on all data sets{lost and f' except {lost}'}.",
+        f"\nOn all data sets{lost and f' except {lost}'}, one of our methods has the best AP.",
         f"The four highest AUCs on Tox21 are {top}.",
     ]
     return "\n".join(lines)

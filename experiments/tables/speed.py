@@ -247,8 +247,8 @@ def estimate() -> str:
     lines = [
         f"A billion rows of {d} features and {c} labels are {size / 1e9:.0f} GB of Parquet. The "
         f"table is for {machines} AWS machines of type c7i.4xlarge ({cores} cores, {memory} GB, up "
-        "to 12.5 Gbit/s), which cannot keep the rows (`keep=False`). They read the rows once for "
-        "checks and once in every pass:",
+        "to 12.5 Gbit/s), which cannot keep the rows (`keep=False`). The machines read the rows "
+        "once for checks and once in every pass:",
         "",
         "| | |",
         "|---|---|",

@@ -322,11 +322,11 @@ class MissingLabelClassifier(CompletionMixin, ClassifierMixin, BaseEstimator):
 
         With ``threshold=None``, a label is predicted as positive if its score is above 0 or, with
         ``calibration``, if its probability exceeds one half, which suits the Hamming loss. A number
-        is a cutoff for all scores. ``"f1"`` selects for each label the cutoff with the best F1 on
+        is a cutoff for all scores. ``"f1"`` selects for each label the cutoff that maximizes F1 on
         out-of-fold scores, or 0 for labels with fewer than five positives. ``"f1_samples"`` and
-        ``"subset_accuracy"`` select one cutoff for all labels, with the best mean F1 of rows or the
-        most rows without errors. For a multiclass ``y``, the class with the highest score is
-        predicted.
+        ``"subset_accuracy"`` select one cutoff for all labels: it maximizes the mean F1 of the rows
+        or the number of rows without errors. For a multiclass ``y``, the class with the highest
+        score is predicted.
 
         Parameters
         ----------

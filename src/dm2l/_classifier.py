@@ -226,10 +226,10 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     ) -> Self:
         """Return DM2L-l or DM2L-nl with the hyperparameters of the published experiments.
 
-        The model has no ridge and no intercept, starts at the identity, and has a global term over
-        all rows. The linear model takes 24 steepest-descent steps, and the kernel model at most 9
-        rounds of conjugate gradients, with the subgradients of Algorithm 2. Unlike the released
-        code, neither of the two models reads hidden labels.
+        The model has no ridge and no intercept, starts at the identity matrix, and has a global
+        term over all rows. The linear model takes 24 steepest-descent steps, the kernel model at
+        most 9 rounds of conjugate gradients, with the subgradients of Algorithm 2. Unlike the
+        released code, neither of the two models reads hidden labels.
 
         Parameters
         ----------

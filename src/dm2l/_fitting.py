@@ -269,7 +269,7 @@ class Trainer:
         return feature_map.fixed(X)
 
     def stored_map(self, weights: Weights, n_features: int) -> FeatureMap | None:
-        """Return the fixed feature map of a fitted estimator, or None."""
+        """Return the fixed feature map of a fitted estimator; None for an exact kernel."""
         if self.kernel == "linear":
             return self.fixed_map(np.zeros((1, n_features)))
         if self.approximation == "fourier":

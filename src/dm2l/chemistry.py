@@ -47,8 +47,8 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     n_bits : int, default=2048
         Number of columns to which neighbourhoods are hashed.
     counts : bool, default=False
-        Whether to add 0/1 columns for frequent counts (at least 2, 3, ...) of a neighbourhood. The
-        Tanimoto similarity of two rows is then the min-max similarity of their counts.
+        Whether to add 0/1 columns for frequent counts of neighbourhoods (2 or more, 3 or more ...).
+        The Tanimoto similarity of two rows is then the min-max similarity of their counts.
     salts : bool, default=True
         Whether to include salts and solvents. False keeps only the largest fragment.
 
@@ -66,7 +66,7 @@ class MorganFingerprints(TransformerMixin, BaseEstimator):
     salts: bool = True
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Check the parameters and, if ``counts`` is true, find the frequent counts."""
+        """Check the parameters and, if ``counts`` is true, find the counts to encode."""
         self._check()
         self.n_features_in_ = 1
         if self.counts:
@@ -152,7 +152,7 @@ class MoleculeDescriptors(TransformerMixin, BaseEstimator):
             found = [_described(text) for text, _ in _molecules(parse, X)]
         lacking = ", ".join(name for name in self.names_ if name not in names)
         if lacking:
-            raise ValueError(f"RDKit has no descriptor {lacking}. Install the version of the fit.")
+            raise ValueError(f"RDKit has no descriptor {lacking}. Install the version used to fit.")
         places = [names.index(name) for name in self.names_]
         return np.reshape(found, (-1, len(names)))[:, places]
 
@@ -223,7 +223,7 @@ def compound_groups(smiles: ArrayLike) -> NDArray[np.intp]:
 
 
 def _numbered(smiles: ArrayLike, name: Callable[[Any], str]) -> NDArray[np.intp]:
-    """Return a group number for each row; rows share it if ``name`` gives the same text."""
+    """Return a group number for each row; rows with equal ``name(molecule)`` share it."""
     with _rdkit() as parse:
         molecules = (parse(text) if text else None for text in _texts(smiles))
         names = (row if m is None else name(m) for row, m in enumerate(molecules))

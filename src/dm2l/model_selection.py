@@ -112,7 +112,7 @@ def _deal_groups(T: Signs, groups: Any, k: int, rng: np.random.RandomState, shuf
 
 
 class _LabelSplitter:
-    """Base class of the splitters, which reads their labels and checks ``n_splits``."""
+    """Base class of the splitters; it reads the labels and checks ``n_splits``."""
 
     # Metadata routing must also pass the mask to the splitter. Otherwise, labels hidden by the mask
     # would affect the folds.
@@ -164,9 +164,9 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     all rows of a group are in one fold, and the folds are as even as the groups allow.
 
     Iterative stratification (Sechidis et al., ECML PKDD 2011) places rows one by one, rarest label
-    first. This splitter places ``n_splits`` rows at a time, one in each fold. It solves assignment
-    problems to reduce :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where g runs over the observed
-    positives and the observed negatives of each label.
+    first. This splitter places ``n_splits`` rows at a time, one in each fold. Solutions of
+    assignment problems reduce :math:`\sum_{gf} (n_{gf} - n_g / k)^2 / n_g`, where :math:`n_{gf}` of
+    the :math:`n_g` observed positives, or negatives, of a label are in fold f.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class MultilabelKFold(_LabelSplitter, BaseCrossValidator):
     missing_label : scalar, default=nan
         Value that marks a missing label.
     missing_as : {None, "missing", "negative"}, default=None
-        Meaning of an entry that is not stored, in a sparse ``y`` that only stores positives.
+        Meaning of an entry that a sparse ``y`` of positives does not store.
 
     Examples
     --------
@@ -388,7 +388,7 @@ def cross_val_decision(
 
 
 def _default_cv(cv: Any, estimator: Any) -> Any:
-    """Return a splitter with the options for labels of the estimator or its inner estimators."""
+    """Return a splitter with the label options of an estimator or its inner estimators."""
     if not isinstance(cv, Integral):
         return cv
     marks: dict[str, Any] = {"missing_label": np.nan, "missing_as": None}
@@ -438,8 +438,8 @@ def corrected_t_interval(values: ArrayLike, test_share: float, level: float = 0.
     Parameters
     ----------
     values : array-like of shape (n,)
-        One value per split: a metric, or the difference of two methods in a metric. The interval
-        of a single value is unbounded.
+        One value per split: a metric, or the difference between two methods in a metric. The
+        interval of a single value is unbounded.
     test_share : float
         Share of rows in the test set, for example 0.4 for splits of 60/40.
     level : float, default=0.95
@@ -514,8 +514,8 @@ def get_scorer(name: str, **options: Any) -> Any:
     name : str
         One of :func:`get_scorer_names`.
     **options : object
-        Options of the metric, for example ``convention="published"``; and ``missing_label`` and
-        ``missing_as``, as in :meth:`dm2l.labels.LabelMatrix.from_array`.
+        Options of the metric, for example ``convention="published"``. ``missing_label`` and
+        ``missing_as`` are those of :meth:`dm2l.labels.LabelMatrix.from_array`.
 
     Examples
     --------
@@ -541,7 +541,7 @@ def _metric(y_true: Any, y_score: Any, *, name: str, **options: Any) -> float:
 
 
 def check_pu_scoring(name: str) -> None:
-    """Raise an error if a scorer cannot be estimated from positive-unlabelled labels."""
+    """Raise an error if a metric cannot be estimated from positive-unlabelled labels."""
     kinds = ("precision_at", "ndcg", "instance_auc", "label_auc", "neg_ranking_loss")
     usable = [known for known in get_scorer_names() if known.startswith(kinds)]
     if name not in usable:

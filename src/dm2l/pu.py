@@ -60,13 +60,13 @@ def estimate_class_prior(scores: Any, Y: Any) -> ClassPrior:
     r"""Estimate the share of positives of every label from positive-unlabelled labels.
 
     Among rows that are certainly positive, the share of labelled rows is the label frequency
-    :math:`c_j`. This share is estimated from the :math:`k` rows with the best scores; :math:`k`
-    maximizes its lower confidence limit. With :math:`n_j` labelled positives, the class
-    prior is :math:`\pi_j = n_j / (n c_j)`. Frequencies are shrunk towards their mean over all
-    positives. Frequencies below the mean are set to the mean, because a label may have no rows that
-    are certainly positive. If no row has two positives, all labels have the same frequency. If
-    negatives z are observed, the rates of labelled positives and negatives, :math:`1/u` and
-    :math:`1/v`, solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for scores :math:`g`.
+    :math:`c_j`. This share is estimated from the :math:`k` rows with the best scores, where
+    :math:`k` maximizes the lower confidence limit of the share. With :math:`n_j` labelled
+    positives, the class prior is :math:`\pi_j = n_j / (n c_j)`. Frequencies are shrunk towards, and
+    are at least, their mean over all positives, because a label may have no certainly positive
+    rows. If no row has two positives, all labels have the same frequency. If negatives are
+    observed, let s and z be 1 for labelled positives and negatives. Their label frequencies 1/u and
+    1/v solve :math:`E[(u s + v z - 1) g] = 0` for :math:`g = 1` and for scores :math:`g`.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def two_sided(signs: Signs, scores: Floats) -> tuple[float, float] | None:
 def shrink(
     value: Floats, error: Floats, count: Floats, bound: NDArray[np.bool_], *, alike: bool
 ) -> tuple[Floats, Floats]:
-    """Shrink log-frequencies to the mean (DerSimonian and Laird); raise lower bounds to it."""
+    """Shrink log-frequencies to the mean (DerSimonian and Laird); raise lower ones to it."""
     # Labels are weighted by their positives, because labels with many positives are more likely to
     # have rows that are certainly positive. The mean is over frequencies, not over logarithms.
     error = np.clip(error, 1e-6, 1e6)  # zero if all positives are labelled, infinite if unknown
@@ -401,7 +401,7 @@ class PUCompleter(LabelCompleter):
     def _impute(
         self, X: Any, T: Signs, missing: Any, scores: Floats, probabilities: Any, _: Any
     ) -> _completer.Imputation:
-        """Impute missing labels as unlabelled entries, without rules."""
+        """Impute missing labels, which are treated as unlabelled entries, without rules."""
         if self.training_rows is not None and len(self.training_rows.scores):
             scores = self.training_rows.hold_out(X, np.where(T > 0, 1, -1), scores)
             probabilities = None
@@ -453,7 +453,7 @@ class PositiveUnlabelledClassifier(MissingLabelClassifier):
         self.class_prior_, self.class_prior_error_, self._label_frequency = found
 
     def _corrected(self, scores: Any) -> Any:
-        """Return scores of the learnable labels, corrected so that probabilities are positive."""
+        """Return scores of the learnable labels after :func:`correct_scores`."""
         return correct_scores(arrays.float64(scores), self.class_prior_[self._learnable])
 
     def _for_folds(self) -> Self:

@@ -301,7 +301,7 @@ def test_hidden_labels_do_not_change_a_trained_network(torch):
         (lambda F, Y: (F.numpy(), Y), "floating-point torch tensor"),
         (lambda F, Y: (F[0], Y), r"of shape \(7,\)"),
         (lambda F, Y: (F, Y + 1), "contains 2.0 in row"),
-        (lambda F, Y: (F, Y, -np.ones(30)), "weights has a negative"),
+        (lambda F, Y: (F, Y, -np.ones(30)), "weights has -1.0 in row 0"),
         (
             lambda F, Y: (F, Y, np.ones((30, 1))),
             r"weights must have shape \(30, 7\), got",

@@ -120,14 +120,14 @@ class TimeBudget:
         return min(max(found, 0.0), max(self.limit - self.passed, 0.0))
 
     def allows(self, seconds: float) -> bool:
-        """Return whether the time limit allows ``seconds`` more, besides the reserved time."""
+        """Return whether ``seconds`` more would leave enough time for stack and final fits."""
         # The first candidate is small and not typical, so a tenth of the plan is added to the work.
         known = 0.1 * self.planned
         pace = (self.passed + known) / (self._done + known) if known else 1.0
         return self.passed + (seconds + self.reserved) * pace <= self.limit
 
     def check(self) -> None:
-        """Raise an error if a base model other than the first uses reserved time."""
+        """Raise an error if a later base model leaves too little time for stack and final fits."""
         if self.binding and not self.allows(0.0):
             raise OutOfTimeError
 
@@ -228,7 +228,7 @@ class EnsembleContext:
         return X, labels, cv if len(cv) > 1 else min(CHOOSING_FOLDS, len(labels))
 
     def fit_to_all_rows(self, tried: list["BaseModel"], keep: Bools) -> dict[int, Exception]:
-        """Fit the first model and the models in ``keep`` to all rows; return errors by position."""
+        """Fit the first model and the models in ``keep`` to all rows; return the exceptions."""
         failed: dict[int, Exception] = {}
         for place in np.flatnonzero(keep | (np.arange(len(keep)) == 0)):
             try:
@@ -395,7 +395,7 @@ class _SkillSearch(DM2LClassifierCV):
 def choose(
     sample: Sample, kernel: str, gammas: Any = None, ridge: DM2LClassifierCV | None = None
 ) -> DM2LClassifierCV:
-    """Search for alpha and gamma with lambda_d 0 or, given this search ``ridge``, for lambda_d."""
+    """Search for alpha and gamma with lambda_d 0; given its result ``ridge``, for lambda_d."""
     X, labels, cv = sample
     search = _SkillSearch(LAMBDAS, None, gammas, kernel=kernel, cv=cv, refit=False, coupling=None)
     # If norms improve scores, a larger alpha usually does, too. A smaller alpha has no benefit
@@ -542,7 +542,7 @@ def user_candidates(models: Any, learnable: Bools, n_jobs: int | None) -> list[C
             raise TypeError(f"models must be a list of pairs (name, estimator), but has {pair!r}.")
         name, estimator = pair
         if name in _NAMES or name.endswith(" kernel") or name in found:
-            raise ValueError(f"The name {name!r} is used twice or reserved. Pass another name.")
+            raise ValueError(f"The name {name!r} is taken by another model. Pass another name.")
         make = partial(_of_user, name, estimator, learnable, n_jobs)
         found[name] = Candidate(name, 0.0, 0.0, make)
     return list(found.values())

@@ -46,7 +46,7 @@ def cross_fitted(
 
 
 def rate_log_odds(T: Signs, fold: Index) -> Floats:
-    """Return the log-odds of label rates in the other folds; NaN for rows without a fold."""
+    """Return log-odds of the share of positives in other folds; NaN for rows without a fold."""
     result = np.full(T.shape, np.nan)
     for number in range(int(fold.max(initial=-1)) + 1):
         rest = (fold != number) & (fold >= 0)
@@ -261,7 +261,7 @@ def try_all(context: EnsembleContext) -> tuple[list[BaseModel], Floats, Board]:
 def _helps(
     context: EnsembleContext, models: list[BaseModel], scores: list[Floats], new: Floats
 ) -> bool:
-    """Return whether the last model has enough weight, or the best AUC on rows it has scored."""
+    """Return whether the last model has enough weight, or the best AUC on rows that it scored."""
     rows = np.isfinite(new).any(axis=1)
     weights = None if context.weights is None else context.weights[rows]
     shares = np.array([model.shares for model in models])
@@ -276,7 +276,7 @@ def _helps(
 def weigh(
     board: Board, context: EnsembleContext, scores: Floats, shares: Bools
 ) -> tuple[Floats, Floats | None]:
-    """Add model quality to the leaderboard; return the stack's log-odds and weight prior."""
+    """Add model quality to the leaderboard; return the stack's log-odds and prior weights."""
     T, fold, weights, m = context.T, context.fold, context.weights, len(scores)
     eta, prior = cross_fitted(scores, T, shares, fold, weights), None
     losses = []

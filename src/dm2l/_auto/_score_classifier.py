@@ -59,7 +59,7 @@ class ScoreClassifier(CompletionClassifier):
 
     Notes
     -----
-    Missing scores are NaN, and are replaced by the observed rate of the label. Scores of training
+    Missing scores are NaN, and are replaced by the label's share of positives. Scores of training
     rows must be out-of-fold, for example from :func:`dm2l.model_selection.cross_val_decision`.
     :meth:`fit` warns if the scores look in-sample. For new rows, pass scores of a model that is
     fitted to all training rows.
@@ -122,7 +122,7 @@ class ScoreClassifier(CompletionClassifier):
         return X.toarray() if sp.issparse(X) else X
 
     def _linked(self, X: Any) -> Floats:
-        """Return the scores (1, n, c) of learnable labels on the scale of the stack."""
+        """Return scores (1, n, c) of learnable labels: logits, ``2 p - 1`` or normal quantiles."""
         S = self._given(X)[:, self._learnable]
         if self.scale_ == "logit":
             return S[None]
@@ -203,7 +203,7 @@ class ScoreClassifier(CompletionClassifier):
 
 
 def uncertainty_ratio(T: Signs, P: Floats) -> tuple[float, float]:
-    """Return the ratio of mean ``p (1 - p)``, missing to known, and its log's standard error."""
+    """Return the missing/known ratio of mean ``p (1 - p)``, and the standard error of its log."""
     # Out-of-fold probabilities are equally uncertain for missing and known entries. In-sample
     # scores separate the known classes, so calibration makes only known entries certain.
     parts = [(T == 0) & np.isfinite(P), (T != 0) & np.isfinite(P)]

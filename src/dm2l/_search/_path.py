@@ -81,7 +81,7 @@ def _threads(count: int, **errors: Any) -> ThreadPoolExecutor:
 
 
 class _Weights(NamedTuple):
-    """Weights of one candidate, indices of its ``alpha`` and ``lambda_d``, and fitting time."""
+    """Weights and fitting time of one candidate, with the indices of its alpha and lambda_d."""
 
     alpha: int
     place: int

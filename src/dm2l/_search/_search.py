@@ -49,7 +49,7 @@ class DM2LClassifierCV(DM2LParameters):
         to 10.
     alphas : sequence of float, default=None
         Ridge penalties to try. By default, 1/30, 1/10, 1/3, 1 and 3. For the linear model, the
-        defaults are multiplied by the value of ``alpha="scale"``.
+        defaults are multiplied by the number that ``alpha="scale"`` stands for.
     gammas : sequence of float or "scale", default=None
         Kernel parameters to try. By default, "scale". Ignored for linear and precomputed kernels.
     kernel, degree, coef0, approximation, n_components, fit_intercept, discriminant, max_iter, tol
@@ -61,11 +61,11 @@ class DM2LClassifierCV(DM2LParameters):
     scoring : str or callable, default=None
         One of :func:`dm2l.model_selection.get_scorer_names`, or a function of labels (NaN where
         missing) and scores that returns larger values for better scores. The default is
-        "ranking_and_discrimination", or "label_discrimination" if complete rows would have fewer
-        than one positive or one negative on average. With ``missing_as="unlabelled"``, the default
-        is "neg_ranking_loss".
+        "ranking_and_discrimination", or "label_discrimination" if rows without missing labels would
+        have on average less than one positive or less than one negative. The default is
+        "neg_ranking_loss" with ``missing_as="unlabelled"``.
     cv : int, splitter or iterable of splits, default=5
-        Folds. A number is the number of folds of :class:`dm2l.model_selection.MultilabelKFold`.
+        Folds. An integer is the number of folds of :class:`dm2l.model_selection.MultilabelKFold`.
     n_jobs : int, default=None
         Number of processes for folds and gammas, as in joblib. Ignored for torch or cupy arrays.
     refit : bool, default=True
@@ -195,7 +195,7 @@ verbose
         return folds
 
     def _metric(self, T: Signs) -> Callable[..., float]:
-        """Return a function of a LabelMatrix and scores whose larger values are better."""
+        """Return the metric as a function of a LabelMatrix and scores; larger values are better."""
         scoring = self.scoring
         if callable(scoring):
 
@@ -211,7 +211,7 @@ verbose
     def _paths(
         self, X: Any, labels: LabelMatrix, folds: Folds, gammas: list[Any], *grid: list[float]
     ) -> Iterator[tuple[Scores, Scores]]:
-        """Yield for each gamma and fold the scores and fitting times of all alphas and lambdas."""
+        """Yield per gamma and fold the scores and fitting times of all alphas and lambda_ds."""
         metric = self._metric(labels.signs)
         jobs = 1 if is_non_numpy(X) else self.n_jobs
         scratch: NDArray[Any] | None = None
@@ -307,7 +307,7 @@ def search_stage(
     ridge: DM2LClassifierCV | None = None,
     alphas: Sequence[float] | None = None,
 ) -> DM2LClassifierCV:
-    """Return a search for ``lambda_d=0`` or, given its result, a search over ``lambda_d``."""
+    """Return a ridge search (``lambda_d=0``) or, given its result, a search over ``lambda_d``."""
     if ridge is None:
         stage: dict[str, Any] = {"lambda_ds": (0.0,), "refit": False}
     else:
@@ -317,7 +317,7 @@ def search_stage(
 
 
 def usual_scoring(positive: Mask, negative: Mask, *, unlabelled: bool = False) -> str:
-    """Return the default metric, which depends on whether rows have both classes on average."""
+    """Return the default metric; it depends on how many positives and negatives rows have."""
     if unlabelled:
         return "neg_ranking_loss" if positive.shape[1] > 1 else "label_auc"
     yes, no = positive.sum(axis=0), negative.sum(axis=0)

@@ -1,9 +1,9 @@
 """Algorithm 1 of the paper (concave-convex procedure), run to convergence or as published.
 
-The published runs take a few descent steps from the identity. The linear model takes at most 24
-line searches along the negative subgradient of the surrogate. The kernel model takes at most 9
-rounds of Polak-Ribiere conjugate gradients. Each round restarts every 20 steps until J converges.
-Neither model converges. The limited number of steps replaces the missing regularizer.
+As published, the solver takes a few descent steps from the identity matrix: at most 24 line
+searches along the negative subgradient of the surrogate for the linear model, and at most 9 rounds
+of Polak-Ribiere conjugate gradients, restarted every 20 steps, for the kernel model. Neither model
+converges within these limits, so the small number of steps has the effect of a regularizer.
 """
 
 import warnings

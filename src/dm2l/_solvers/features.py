@@ -248,7 +248,7 @@ def ridge_value(alpha: float | str, X: Any, weights: Floats | None = None) -> fl
 
 
 class FeatureMap:
-    """A map from inputs to features, which converts feature weights ``W`` to coefficients ``A``."""
+    """A map from inputs to features; it also converts feature weights to coefficients ``A``."""
 
     # Attributes have no defaults, because model files store only attributes of instances.
     error: float  # error of an approximate kernel; 0 for exact maps
@@ -318,7 +318,7 @@ class LinearMap(FeatureMap):
         return self._factor.Phi
 
     def transform(self, X: Any) -> Any:
-        """Return the inputs, which are the features of a fixed map."""
+        """Return ``X`` unchanged, because its columns are the features."""
         return X
 
     def coefficients(self, W: Any) -> Any:
@@ -353,7 +353,7 @@ def _dense_gram(X: Any) -> Floats:
 
 
 class Weights(NamedTuple):
-    """Weights for predictions, named like the attributes :data:`FITTED` of a fitted estimator."""
+    """Weights for predictions; the fitted attributes in :data:`FITTED` have the same names."""
 
     intercept: Any
     coef: Any = None  # (c, d) of a linear model

@@ -1,4 +1,4 @@
-r"""Exact kernel models with scores as variables, which need only one Cholesky factor.
+r"""Exact kernel models with scores as variables; a fit needs only one Cholesky factor.
 
 Let ``F = K A + 1 b'`` and ``1'A = 0``; all steps below preserve these equations. The ridge term
 ``alpha tr(A'KA)`` is then ``alpha <A, F>``, and loss and ridge have the Hessian
@@ -71,7 +71,7 @@ class KernelOperator(Features):
 
 
 class KernelProblem(Problem):
-    """The problem of a :class:`KernelOperator`, whose gradients refer to the scores (n, c)."""
+    """The problem for a :class:`KernelOperator`, with gradients with respect to the scores."""
 
     features: KernelOperator
     narrows = False

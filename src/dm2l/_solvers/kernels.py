@@ -46,7 +46,7 @@ class Kernel:
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters)
 
     def _shifted(self, A: Any, B: Any) -> tuple[Any, Any]:
-        """Subtract a row of ``B`` from all rows if distances would lose too much precision."""
+        """Subtract a row of ``B`` from all rows if distances would otherwise be too inexact."""
         largest = float(array_namespace(B).max(B * B)) * B.shape[1] if min(B.shape) else 0.0
         if self.gamma * largest * np.finfo(np.float64).eps < 1e-6:
             return A, B
@@ -167,7 +167,7 @@ def check_diagonal(lowest: float, largest: float, noise: float, n_pivots: int = 
 
 
 def _first_alike(K: Any, diagonal: Any, tol: float, much: float) -> NDArray[np.intp]:
-    """Return for each row the first row that equals it up to ``tol``; also check ``K``."""
+    """Return for each row the first row equal to it up to ``tol``; reject an invalid ``K``."""
     # Rows are equal if K_ii + K_jj - 2 K_ij <= tol. Far negative values mean an invalid kernel.
     xp, n = array_namespace(K), K.shape[0]
     index = xp.arange(n, device=device(K))

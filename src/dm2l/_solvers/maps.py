@@ -268,7 +268,7 @@ def pivoted_cholesky(
 def _accept(
     H: Floats, diagonal: Floats, order: NDArray[np.intp], uniforms: Floats, limit: int, floor: float
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Return the numbers of accepted rows, and the Cholesky factor of their kernel matrix."""
+    """Return the row numbers of the pivots, and the Cholesky factor of their kernel matrix."""
     # ``order`` may repeat a candidate. ``diagonal`` is the diagonal of H, but more precise.
     left = diagonal.copy()
     L = np.zeros((len(H), min(limit, len(H))))

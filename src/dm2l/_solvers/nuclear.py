@@ -49,7 +49,7 @@ class SmoothNorm:
     mu: float
 
     def __call__(self, Z: Any, *, curvature: bool = False, heights: Any = None) -> Evaluation:
-        """Return norm and gradient; ``heights`` are the numbers of rows without padding."""
+        """Return norm and gradient; ``heights`` is each matrix's number of rows without padding."""
         # Heights are one number for each matrix of a stack, or one number for all.
         xp = array_namespace(Z)
         if 0 in Z.shape:
@@ -115,8 +115,8 @@ class SmoothNorm:
         return norm, eigenvalues, vectors, roots
 
     def _pairs(self, roots: Any, heights: Any) -> tuple[Any, Any]:
-        """Return ``sum_i 1/(s_i + s_j)`` for each ``j``, and the number of spare rows."""
-        # Rows in excess of the number of singular values are spare, and have ``s_i = mu``.
+        """Return ``sum_i 1/(s_i + s_j)`` for each ``j``, and how many ``s_i`` are ``mu``."""
+        # If a matrix has more rows than singular values, the further ``s_i`` are ``mu``.
         xp = array_namespace(roots)
         if not isinstance(heights, float):
             heights = xp.astype(heights, xp.float64)[:, None]

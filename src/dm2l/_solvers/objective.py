@@ -4,15 +4,15 @@ r"""The objective of DM2L as a function of the scores.
           + \lambda_d \Bigl(\sum_k \|F_k\|_* - \|F_C\|_*\Bigr)
 
 ``T`` holds the signs of the observed labels (0 = missing), and ``O = (T != 0)``. ``F_k`` are the
-rows of ``F`` with label ``k`` as an *observed* positive. ``F_C`` are all rows in any ``F_k``. The
-objective of the paper, (3) and (4), has a global term of all rows instead of ``F_C``. With ``F_C``,
-Theorem 1 holds for every mask, and the bracket is never negative. With all rows, the objective has
-no lower bound if the scores of a row without an observed positive can change.
+rows of ``F`` with label ``k`` as an *observed* positive. ``F_C`` are all rows that are in at least
+one ``F_k``. In the paper's (3) and (4), the global norm is of all rows instead of ``F_C``. With
+``F_C``, Theorem 1 holds for every mask, and the bracket is never negative. With all rows, the
+objective has no lower bound if the scores of a row without an observed positive can change.
 
 With real targets and weights ``M`` (:class:`dm2l.labels.EntryWeights`) the loss is
-:math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Rows of ``F_k`` are multiplied by
-:math:`M_{ik}^{1/2}`, as if they were repeated. Each row of ``F_C`` is multiplied by the largest of
-its factors in all ``F_k``, so that Theorem 1 holds for all weights.
+:math:`\tfrac12 \sum_{ij} M_{ij} (F_{ij} - T_{ij})^2`. Row i of ``F_k`` is multiplied by
+:math:`M_{ik}^{1/2}`, as if it occurred :math:`M_{ik}` times. Each row of ``F_C`` is multiplied by
+the largest of its factors in all ``F_k``, so that Theorem 1 holds for all weights.
 """
 
 from functools import partial
@@ -109,7 +109,7 @@ class Groups:
         return scales, everywhere[:-1, None]
 
     def sum_back(self, stacked: Any) -> Any:
-        """Return for each covered row the sum of its rows in the concatenated stacks."""
+        """Return for each covered row the sum of all its copies in the concatenated stacks."""
         xp = array_namespace(stacked)
         total = xp.take(stacked, self.slots[0], axis=0)
         for slot in self.slots[1:]:
@@ -227,7 +227,7 @@ class Objective:
         return value
 
     def bracket(self, F: Any) -> float:
-        """Return ``sum_k ||F_k||_* - ||F_C||_*``, which is nonnegative over the covered rows."""
+        """Return ``sum_k ||F_k||_* - ||F_C||_*``, which is never negative."""
         xp = array_namespace(F)
         with one_blas_thread():
             if self._roots is None:
@@ -257,7 +257,7 @@ class Objective:
     def add_norms(
         self, F: Any, value: Any, gradient: Any, norm: Norm, linear: Any, *, curvature: bool = False
     ) -> Evaluation:
-        """Return a loss plus the norms, and add their gradients in place to its gradient."""
+        """Return a loss plus the norms; the gradient array of the loss is changed in place."""
         xp = array_namespace(F)
         c = F.shape[1]
         stacked = xp.empty((self._stacks[-1][-1], c), dtype=F.dtype, device=device(F))

@@ -30,7 +30,7 @@ class Known(NamedTuple):
     smoothing: float
 
     def reweighed(self, plain: Evaluation, ratio: float) -> Self:
-        """Return the evaluation for ``ratio * lambda_d``, given ``plain`` without norms."""
+        """Return the evaluation for ``ratio * lambda_d``; ``plain`` is the one without norms."""
         old = self.at
         value, exact, gradient = (
             without + ratio * (with_norms - without)
@@ -234,7 +234,7 @@ class Preconditioner:
         return self._R.T @ W
 
     def step(self, gradient: Any) -> Any:
-        """Return the Newton step for a gradient in ``V``, with the identity as the Hessian."""
+        """Return the gradient in ``V`` itself: the Hessian is approximated by the identity."""
         return gradient
 
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:

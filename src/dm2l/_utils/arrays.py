@@ -85,7 +85,7 @@ def float64(X: Any) -> Any:
 
 
 def scale_rows(X: Any, factors: NDArray[np.float64]) -> Any:
-    """Multiply each row of a dense or sparse matrix of any library by its factor."""
+    """Multiply each row of a dense or sparse matrix of any library by a separate factor."""
     if sp.issparse(X):
         return sp.csr_array(sp.diags_array(factors.astype(X.dtype)) @ X)
     return namespace(X).astype(asarray_like(factors, X), X.dtype, copy=False)[:, None] * X

@@ -145,7 +145,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(unfinished: Path) -> None:
-    """Remove the temporary files of killed processes with the same target as ``unfinished``."""
+    """Remove temporary files that killed processes made for the target of ``unfinished``."""
     if os.name != "posix":  # on Windows, os.kill would interrupt the process
         return
     ending = unfinished.name.partition(".part.")[2]

@@ -205,7 +205,7 @@ def _reject_not_finite(values: Any, where: str, nan_allowed: bool) -> None:
 
 
 def check_numbers(*, positive: bool = False, words: Any = (), **values: Any) -> None:
-    """Raise a ValueError unless values are finite and >= 0 (> 0 if ``positive``), or in words."""
+    """Check that values are one of ``words`` or finite numbers >= 0 (> 0 if ``positive``)."""
     for name, value in values.items():
         number = isinstance(value, Real) and 0 <= float(value) < np.inf
         word = isinstance(value, str) and value in words

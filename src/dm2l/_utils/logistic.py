@@ -38,7 +38,7 @@ class LogisticProblem:
         return np.asarray((W[:, None, :] @ self.Z)[:, 0])
 
     def products(self, U: Floats) -> Floats:
-        """Multiply each label's inputs by its row of ``U``; return an array of shape (c, p)."""
+        """Sum each label's features over entries, weighted by ``U``; the sums have shape (c, p)."""
         return np.asarray((self.Z @ U[:, :, None])[:, :, 0])
 
     def evaluate(self, W: Floats) -> tuple[Floats, Floats]:

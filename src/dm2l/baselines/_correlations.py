@@ -118,7 +118,7 @@ class Lsml:
         return np.asarray(self.gram_product(W) - self.cross @ C + graph)
 
     def steepness(self) -> float:
-        """Return the squared Lipschitz constant of both gradients without the graph term."""
+        """Return the squared Lipschitz constant of the gradients, ignoring their graph term."""
         labels = _largest_eigenvalue((self.lambda1 * self.gram) + self.centred_gram)
         cross = _largest_eigenvalue(self.cross.T @ self.cross)
         return 2 * self.gram_norm() ** 2 + 2 * cross + 2 * labels**2
@@ -162,8 +162,8 @@ class LSMLClassifier(CorrelationBaseline):
 
     The model fits sparse weights to the completed labels ``YC``, where ``C`` is a sparse matrix of
     label correlations. The solver takes accelerated proximal gradient steps from the ridge
-    solution. Because there are few steps, the ridge penalty ``rho`` of the start also regularizes
-    the result. The authors use the default values.
+    solution. Because there are few steps, the ridge penalty ``rho`` of the starting point also
+    regularizes the result. The default values are those of the authors.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class LSMLClassifier(CorrelationBaseline):
     rho : float or "scale", default="scale"
         Ridge penalty of the starting point. "scale" is explained in :class:`dm2l.DM2LClassifier`.
     missing : {"negative", "neutral"}, default="negative"
-        Targets are 0/1 ("negative", as in the paper) or -1/+1, and always 0 for missing labels.
+        Target of observed negatives: 0 ("negative", as in the paper) or -1. Missing labels get 0.
     max_iter : int, default=30
         Maximum number of iterations.
     tol : float, default=0.01
@@ -317,8 +317,8 @@ class MLLRCClassifier(CorrelationBaseline):
     .. math:: \min_{W,b,S} \tfrac12 \|XW + 1b' - YS\|_F^2 + \tfrac{\lambda_1}{2} \|YS - Y\|_F^2
               + \tfrac{\lambda_2}{2} \|W\|_F^2 + \lambda_3 \|S\|_*
 
-    The model is fitted to the completed labels ``YS``. The problem is jointly convex. A ridge
-    solution eliminates the weights, and accelerated proximal gradient finds ``S``. Neither the code
+    The model is fitted to the completed labels ``YS``. The problem is jointly convex. For each
+    ``S``, ridge regression gives the weights, and proximal gradient steps find ``S``. Neither code
     nor the full text of the paper is public. The roles of the parameters, factors of one half and
     the coding of negatives are therefore uncertain; see :doc:`/guide/baselines`.
 
@@ -331,7 +331,7 @@ class MLLRCClassifier(CorrelationBaseline):
     lambda3 : float, default=1
         Weight of the nuclear norm, on the scale of the squared singular values of ``Y``.
     missing : {"negative", "neutral"}, default="negative"
-        Targets are 0/1 ("negative") or -1/+1 ("neutral"), and always 0 for missing labels.
+        Target of observed negatives: 0 ("negative") or -1 ("neutral"). Missing labels get 0.
     max_iter : int, default=1000
         Maximum number of proximal steps.
     tol : float, default=1e-5

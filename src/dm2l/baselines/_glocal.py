@@ -85,7 +85,7 @@ class Glocal:
         return before - value <= tol * value
 
     def _middles(self, W: Array, Z: list[Array]) -> list[Array]:
-        """Return ``B_m`` of each group, or an empty list if there are no correlations."""
+        """Return each group's matrix ``W'MW``, or an empty list if there are no correlations."""
         return [W.T @ (metric @ W) for metric in self.metrics[: len(Z)]]
 
     def _curve_U(self, U: Array, V: Array, middles: list[Array], Z: list[Array]) -> Array:
@@ -189,8 +189,8 @@ class GLOCALClassifier(IterativeBaseline):
     The product of latent labels ``V`` and label factors ``U`` approximates the observed labels. A
     linear model predicts ``V``, so that scores are ``X W U'``. The groups of rows ``X_m`` are found
     by k-means. ``Z_m Z_m'`` is the Laplacian of the label correlations in a group; the rows of
-    ``Z_m`` have length one. The parameters are multiplied by factors with the number ``o`` of
-    observed entries: ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 / n^2``,
+    ``Z_m`` have length one. With ``o`` observed entries, the parameters are multiplied
+    by factors: ``lambda_`` and ``lambda3`` by ``o / (kn)``, ``lambda1`` by ``o g^2 / n^2``,
     ``lambda2`` by ``o / n^2``, ``lambda4`` by ``o / (kc)`` and ``lambda5`` by ``o / (kd)``.
 
     Parameters
@@ -204,7 +204,7 @@ class GLOCALClassifier(IterativeBaseline):
     n_components, n_groups : int, default=20, 3
         Number ``k`` of latent labels (at most the number of labels), and number ``g`` of groups.
     max_iter : int, default=15
-        Maximum number of rounds of each of two phases: without and with label correlations.
+        Maximum number of rounds, first without and then again with label correlations.
     tol : float, default=1e-3
         Iterations stop when a round reduces the objective by at most this share of its value.
     random_state : int, RandomState or None, default=None

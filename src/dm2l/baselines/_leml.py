@@ -53,7 +53,7 @@ class InputFactor:
         self.H, self.b = H, b
 
     def value(self, W: Array) -> float:
-        """Return the objective at ``W``; the next gradient is computed at this point."""
+        """Return the objective at ``W``, and store ``W`` for :meth:`gradient`."""
         self._W, self._F = W, self.inputs.scores(W) @ self.H.T + self.b
         losses = self._mask(self.loss.value(self._F, self.Y))
         return 0.5 * float(np.vdot(W, W)) + self.C * float(losses.sum())
@@ -97,7 +97,7 @@ def trust_region_newton(function: InputFactor, W: Array, *, tol: float, max_iter
 
 
 def _new_radius(radius: float, length: float, gain: float, predicted: float, slope: float) -> float:
-    """Return the next radius, which depends on how well the decrease was predicted."""
+    """Return the next trust-region radius, given how well the decrease was predicted."""
     bend = -gain - slope
     scale = 4.0 if bend <= 0 else max(0.25, -0.5 * slope / bend)
     if gain < 1e-4 * predicted:
@@ -110,7 +110,7 @@ def _new_radius(radius: float, length: float, gain: float, predicted: float, slo
 
 
 def _truncated_newton(function: InputFactor, gradient: Array, radius: float) -> tuple[Array, Array]:
-    """Solve ``H s = -g`` by conjugate gradients within the radius; return ``s`` and residual."""
+    """Solve ``H s = -g`` by conjugate gradients for ``|s| <= radius``; also return the residual."""
     step = np.zeros_like(gradient)
     residual = -gradient
     direction = residual.copy()
@@ -221,14 +221,14 @@ class LEMLClassifier(IterativeBaseline):
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
         Loss of score ``f``: ``(f - y)^2``, ``log(1 + exp(-y f))`` or ``max(0, 1 - y f)^2``.
     missing : {"ignore", "neutral", "negative"}, default="ignore"
-        Missing labels have no target ("ignore") or the target 0. Observed labels have the targets
-        0/1 ("negative") or -1/+1. "neutral" and "negative" require the squared loss.
+        With "ignore", missing labels have no target; otherwise, their target is 0. Observed
+        negatives have the target 0 with "negative", else -1. Only "ignore" supports every ``loss``.
     fit_intercept : bool, default=True
         Whether scores have an unpenalized intercept. The original LEML has no intercept.
     max_iter : int, default=10
         Number of alternations.
     tol : float, default=0.1
-        Newton steps for ``W``, at most five, stop when the gradient has shrunk by this factor.
+        Newton steps for ``W`` end when the gradient has shrunk by this factor, or after five.
     random_state : int, RandomState or None, default=None
         Seed of the random start, which is uniformly distributed.
     threshold, calibration, coupling, rules, cv, missing_label, missing_as, verbose
@@ -298,7 +298,7 @@ class LEMLClassifier(IterativeBaseline):
         return self._finish(X, history, *targets.scores(coef, inputs.intercept(coef, b)))
 
     def _share(self, T: Signs, targets: ImputedTargets) -> float:
-        """Return a factor of the tolerance; it is small if a class or observed labels are rare."""
+        """Return a factor for ``tol``, which is small if a class or observed labels are rare."""
         weights = np.ones(T.shape) if targets.weights is None else targets.weights
         if self.missing != "ignore":
             counted = T > 0 if self.missing == "negative" else T != 0

@@ -157,7 +157,7 @@ class IterativeBaseline(LinearBaseline):
     def _finish(
         self, X: Any, history: Any, coef: Any, intercept: Any, C: Any = None, n_starts: int = 0
     ) -> FitResult:
-        """Store coefficients and the objective's history, which begins with ``n_starts`` starts."""
+        """Store coefficients and objectives; the first ``n_starts`` precede all iterations."""
         self._store(X, coef, intercept)
         self.n_iter_ = max(1, len(history) - n_starts)
         self.objective_history_ = np.array(history)

@@ -101,7 +101,7 @@ class MaskedOneVsRestClassifier(MetaEstimatorMixin, CompletionClassifier):
             )
 
     def _learn(self, X: Any, labels: LabelMatrix, after_label: Any = None) -> FitResult:
-        """Fit all labels; call ``after_label`` with the numbers of fitted labels and of labels."""
+        """Fit all labels; call ``after_label`` with the numbers of fitted and of all labels."""
         mask = LearnableMask.of(labels.signs, labels.entries)
         self._learnable, self._constant, self._keep = mask
         self.estimators_: list[Any] = [None] * len(mask.learnable)

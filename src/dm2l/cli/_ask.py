@@ -257,9 +257,9 @@ def suggest_command(
 ) -> None:
     """Rank missing labels of TABLE by how much an answer helps.
 
-    The value of an answer is the expected number of wrong imputations that it prevents: of the
-    entry itself, of other missing labels in its row, and of the same label in other rows. Row 1 is
-    the first row below the header.
+    The value of an answer is the expected number of wrong imputations that the answer prevents, in
+    the entry itself, in other missing labels of its row, and in the same label of other rows. Row 1
+    is the first row below the header.
 
     Example: dm2l suggest tox.dm2l tox.csv -o ask.csv --top 50 --keep compound
     """
@@ -366,8 +366,8 @@ def explain_command(
 
     For a linear model, the printed numbers are coefficients of features with unit variance. For
     other models, a number is the root mean square change of the label's score when the values of a
-    column are shuffled among training rows. Only the 40 columns with the largest linear weights are
-    shuffled. For the automatic model, the number has the sign of the linear weight.
+    column are shuffled among training rows. Only the 40 columns with the largest weights in a
+    linear model are shuffled. For the automatic model, numbers have the signs of these weights.
 
     Example: dm2l explain assays.dm2l --label tox_liver
     """

@@ -61,7 +61,7 @@ def inspect_command(
     if write_rules is not None:
         say(f"Wrote {len(kept)} rules to {write_rules}.")
         if refuted:
-            say(f"{len(refuted)} more rules have exceptions in TABLE, and are comments there.")
+            say(f"As comments, the file also lists {len(refuted)} rules that have exceptions.")
 
 
 def _show_inspection(found: Inspection) -> None:
@@ -116,8 +116,8 @@ def _show_inspection(found: Inspection) -> None:
     "--estimate-folds",
     type=click.IntRange(0),
     default=5,
-    help="Number of folds to estimate the quality of a model with --kernel. 0 skips the estimate, "
-    "which takes most of the time.",
+    help="Number of folds to estimate the quality of a model with --kernel. 0 skips this estimate, "
+    "the slowest step of the fit.",
 )
 @click.option("--verbose", is_flag=True, help="Print the hyperparameters of each model.")
 @shared.seed_option
@@ -252,7 +252,7 @@ def evaluate_command(
     the features and the known labels of a row, as dm2l complete does. This model is compared with
     the same model without the known labels, with ridge on the observed labels, and with ridge that
     reads missing labels as negative. --wide adds 95% confidence intervals over the repetitions.
-    With --missing-as unlabelled, positives are hidden and ranked among the other blanks.
+    With --missing-as unlabelled, only positives are hidden, and ranked among all blanks.
 
     Example: dm2l evaluate assays.csv --labels "tox_*" --repetitions 10
     """

@@ -201,7 +201,7 @@ def _open_session(
     keep: Sequence[str] = (),
     **given: Any,
 ) -> Any:
-    """Check all files, and open a session, whose journal the caller must close."""
+    """Check all files, and open a session; the caller must close the journal of the session."""
     written = {option: file for option, file in outputs.items() if file is not None}
     made = {"--answers": answers, **written}
     # An existing journal lists the files that an earlier review wrote; they are checked below.

@@ -72,7 +72,7 @@ keep_option = text_option(
 def file_option(
     metavar: str, help: str, *names: str, required: bool = False, new: bool = True
 ) -> Command:
-    """Return an option for a file, which is ``-o`` unless other ``names`` are given."""
+    """Return an option that takes a file; without ``names``, the option is ``-o``."""
     kind = click.Path(dir_okay=False, path_type=Path) if new else FILE
     names = names or ("-o", "--output")
     return click.option(*names, required=required, type=kind, metavar=metavar, help=help)
@@ -324,7 +324,7 @@ label_options = _options(
 
 
 def fit_options(options: dict[str, Any]) -> FitOptions:
-    """Return the options of a fit, and remove these from the ``options`` of a command."""
+    """Remove the options of a fit from the ``options`` of a command, and return them."""
     options["random_state"] = options.pop("seed")
     if options["rules"] is not None:
         options["rules"] = LabelRules.read(options["rules"])
@@ -422,7 +422,7 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def command_line(command: str, *more: object) -> str:
-    """Return the line of another command, with the files and reading options of this command."""
+    """Return a call of another command with the files and reading options of this command."""
     same = "model_path path scores row_id missing separator decimal encoding rules max_error_rate"
     context, words = click.get_current_context(), ["dm2l", command]
     for option in context.command.params:
@@ -519,7 +519,7 @@ class TimeLeft(ProgressColumn):
     """Remaining time of the whole fit or, if that is unknown, of the current stage."""
 
     def render(self, task: Any) -> Text:
-        """Return the remaining time, or no text if the time is unknown or the stage has ended."""
+        """Return the remaining time as text; "" if the time is unknown or the stage has ended."""
         left, done = task.fields["left"], task.completed
         if task.finished or not (left or done):
             return Text()

@@ -108,7 +108,7 @@ def overfits(
 
 
 def row_keys(digests: Digests, T: NDArray[Any]) -> Digests:
-    """Return a pseudo-random number for each row, independent of the order of the labels."""
+    """Return a pseudo-random number per row; the order of the labels does not affect it."""
     positive, negative = (T > 0).sum(axis=1, dtype=np.uint64), (T < 0).sum(axis=1, dtype=np.uint64)
     key = digests + positive * np.uint64(2**61 - 1) + negative * np.uint64(2**31 - 1)
     # These are the last steps of splitmix64: each bit of a result depends on all bits of the input.
@@ -222,7 +222,7 @@ class LabelCompleter:
         rules: LabelRules | None = None,
         calibrated: bool = False,  # whether scores are 2 p - 1 with calibrated probabilities p
     ) -> Self:
-        """Fit the completer to held-out ``scores``; None means no label correlation."""
+        """Fit the completer to held-out ``scores``; if None, label correlation is not fitted."""
         calibrator = rows = curves = correlation = None
         if calibration is not None:
             calibrator = Calibrator(calibration).fit(held_out(), T, weights)
@@ -424,7 +424,7 @@ class CompletionMixin:
         max_error_rate : float or (float, float), default=None
             Maximum expected error rate of the labels filled with yes, and of the labels filled with
             no; a pair ``(yes, no)`` sets both maxima. As many labels as possible are filled. Labels
-            with at least 500 predictions have their own bounds, and all other labels share a bound.
+            with at least 500 predictions have their own bounds, and all others share a bound.
             Requires ``coupling`` and ``method="predict"``; see
             :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
@@ -485,9 +485,9 @@ class CompletionMixin:
     def find_label_errors(self: Any, X: Any, y: Any, *, label_mask: Any = None) -> LabelErrors:
         """Find observed labels that contradict the features and the other labels of their row.
 
-        Models of ``cv`` folds score the training rows, because the model was fitted to their
-        errors. With ``coupling=None``, these models score all rows. If entries are unlabelled
-        (``missing_as``), the result contains them, the most probable positive first.
+        Training rows are scored by the models of ``cv`` folds, because the model itself was fitted
+        to their wrong labels. With ``coupling=None``, these models score all rows. With
+        ``missing_as="unlabelled"``, the result contains unlabelled entries, likely positives first.
 
         Parameters
         ----------

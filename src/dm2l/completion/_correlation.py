@@ -56,7 +56,7 @@ class LabelCorrelation:
     # NaN for labels with too few examples of a class. Infinite for labels without any, whose
     # probabilities do not use other labels.
     cutoffs: Floats
-    added: float = 1.0  # share of the shift by known labels to add in training rows
+    added: float = 1.0  # factor for the effect of known labels in training rows
 
     @classmethod
     def fit(
@@ -116,10 +116,10 @@ class LabelCorrelation:
         return mean, np.where(apart, expit(self.combiner.alone(T, F)), p) if apart.any() else p
 
     def for_training_rows(self, T: Signs, F: Floats, own: Floats) -> Self:
-        """Return a copy with ``added`` estimated from held-out scores ``F`` and model scores."""
+        """Return a copy with the factor ``added`` estimated from held-out and model scores."""
         # The model was fitted to these rows and to more rows than the models of the folds. At
-        # missing entries, its scores therefore contain part of the shift by known labels. This
-        # part is the slope of score differences on shifts, and needs no labels.
+        # missing entries, its scores therefore contain part of the effect of known labels. This
+        # part is the slope of score differences on these effects, and needs no labels.
         T, use = np.where(np.isfinite(F), T, 0), (T == 0) & np.isfinite(F) & np.isfinite(own)
         F = np.where(np.isfinite(F), F, own)
         alone = self.combiner.alone(T, F)
@@ -161,7 +161,7 @@ class Combiner:
         self.labels = labels
 
     def fit(self, T: Signs, *inputs: Floats) -> Self:
-        """Fit the weights to known entries."""
+        """Fit the weights of the logistic models to known entries."""
         self._scale(T, *inputs)
         self._learn(T, *inputs)
         if self.labels and not self.calibrated:
@@ -169,7 +169,7 @@ class Combiner:
         return self
 
     def cross_fit(self, T: Signs, *inputs: Floats, folds: Index) -> tuple[Floats, Floats]:
-        """Return out-of-fold log-odds with and without labels; store the mean weights of folds."""
+        """Return out-of-fold log-odds with and without labels; store the mean weights."""
         self._scale(T, *inputs)
         eta, weights = np.empty(T.shape), []
         for k in range(int(folds.max(initial=0)) + 1):
@@ -201,7 +201,7 @@ class Combiner:
         return self.final(eta, alone)
 
     def final(self, eta: Floats, alone: Floats) -> Floats:
-        """Return probabilities from log-odds that use labels, and log-odds that do not."""
+        """Return probabilities from log-odds with (``eta``) and without (``alone``) labels."""
         if self.final_ is None:
             return np.asarray(expit(eta))
         parts = zip(self.final_, _parts(eta, alone), strict=True)
@@ -231,7 +231,7 @@ class Combiner:
         return eta + T.astype(np.float64) @ W[:, SCORES:].T if self.with_labels_ else eta
 
     def alone(self, T: Signs, F: Floats) -> Floats:
-        """Return log-odds from only the features."""
+        """Return log-odds computed from the features only."""
         if self.alone_ is not None:
             return self.alone_.margins(T, *_bare(F))
         return log_odds(F)
@@ -332,7 +332,7 @@ def log_odds(F: Floats) -> Floats:
 
 
 def _bare(F: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the inputs of a combiner that uses scores but no labels."""
+    """Return the inputs of a :class:`Combiner` that uses only scores and no known labels."""
     return F, F, np.ones(F.shape)
 
 
@@ -449,7 +449,7 @@ def trust(T: NDArray[Any], F: Floats, calibrated: bool = False) -> float:
 def _asked_again(
     correlation: LabelCorrelation, T: NDArray[Any], F: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Reveal an entry of each row; return its error probability, expected and observed gain."""
+    """Reveal one entry per row; return its error probability, and expected and actual gain."""
     others = T != 0
     one = np.arange(len(T)), np.argmax(np.where(others, rng.random(T.shape), -1.0), axis=1)
     others[one] = False

@@ -43,7 +43,7 @@ class DenseCovariance:
         return np.asarray(0.5 * (inverse + inverse.T))
 
     def shifts(self, E: Floats, known: Mask) -> Pair:
-        """Return shift and variance of each entry, given the other known labels of its row."""
+        """Return the effect of the other known labels on each entry's mean, and its variance."""
         shift, variance, P = np.zeros(E.shape), np.zeros(E.shape), self.precision()
         for batch in batches(known):
             base, here = self.S if batch.known else P, known[batch.rows]
@@ -60,7 +60,7 @@ class DenseCovariance:
         return shift, variance
 
     def _weigh(self, batch: Batch, G: Floats, e: Floats, here: Mask, P: Floats) -> Pair:
-        """Return shifts ``S_UO A e`` of missing entries and weighted residuals ``A e``, (b, c)."""
+        """Return effects ``S_UO A e`` on missing entries, and ``A e``, both of shape (b, c)."""
         if batch.known:
             inner = (G @ batch.gather(e)[:, :, None])[:, :, 0]
             weighted = batch.scatter(inner, len(P))
@@ -123,7 +123,7 @@ class FactorCovariance:
         return mean, P.reshape(-1, r * r)
 
     def shifts(self, E: Floats, known: Mask) -> Pair:
-        """Return shift and variance of each entry, given the other known labels of its row."""
+        """Return the effect of the other known labels on each entry's mean, and its variance."""
         c, r = self.L.shape
         shift, variance = np.zeros(E.shape), np.zeros(E.shape)
         for rows in row_blocks(len(known), 8.0 * (4 * r * r + 10 * c)):
@@ -170,12 +170,12 @@ class Batch:
         return np.where(both, found, np.eye(self.index.shape[1]))
 
     def gather(self, values: Floats) -> Floats:
-        """Select from (b, c) values the entries (b, k) of each row's labels; padding is 0."""
+        """Select the values of each row's block of labels; padding is 0."""
         found = np.take_along_axis(values, self.index[self.pattern], axis=1)
         return np.where(self.valid[self.pattern], found, 0.0)
 
     def scatter(self, values: Floats, n_labels: int) -> Floats:
-        """Invert :meth:`gather`: write (b, k) to (b, c), with zeros for other labels."""
+        """Invert :meth:`gather`: place values in rows of all labels, with zeros for the others."""
         found = np.zeros((len(values), n_labels))
         values = np.where(self.valid[self.pattern], values, 0.0)
         np.put_along_axis(found, self.index[self.pattern], values, axis=1)
@@ -183,7 +183,7 @@ class Batch:
 
 
 def batches(known: Mask) -> Iterator[Batch]:
-    """Return batches of rows that fit into memory, with blocks of known or of missing labels."""
+    """Yield batches of rows that fit into memory; rows of a batch have blocks of similar size."""
     n, c = known.shape
     packed: Any = np.ascontiguousarray(np.packbits(known, axis=1))
     if c <= 64:  # numbers are sorted faster than bytes
@@ -240,7 +240,7 @@ def quick_covariance(T: Signs, F: Floats) -> LabelCovariance:
 
 
 def out_of_fold_moments(T: Signs, F: Floats, folds: Index) -> Pair:
-    """Return means and variances of all entries, from covariances fitted to the other folds."""
+    """Return means and variances; the covariance for a fold is fitted to the other folds."""
     mean, variance = np.empty(F.shape), np.empty(F.shape)
     for k in range(FOLDS):
         here, others = folds == k, folds != k
@@ -276,7 +276,7 @@ def pairwise_covariance(E: Floats, mask: Mask, shrinkage: float = 1.0) -> Floats
 def em_dense(
     E: Floats, mask: Mask, start: DenseCovariance, *, rounds: int = 10, tol: float = 1e-3
 ) -> tuple[DenseCovariance, list[float]]:
-    """Fit a covariance by EM with an inverse Wishart prior; also return all objectives."""
+    """Fit a covariance by EM with an inverse Wishart prior; also return all objective values."""
     # The completed residuals and the covariances of missing entries follow from the gradient.
     n, history = max(len(mask), 1), []
     nu, enough = PRIOR * n, tol * int(mask.sum())

@@ -29,7 +29,7 @@ class Calibrator:
     def fit(
         self, scores: Floats, T: Signs, weights: Floats | None = None, *, flat: bool = True
     ) -> Self:
-        """Fit a map for each label; if ``flat``, labels without a map get their observed rate."""
+        """Fit maps of labels; if ``flat``, a label without a map gets its share of positives."""
         weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
         known = (T != 0) & np.isfinite(scores)
         curves = [
@@ -78,7 +78,7 @@ class Calibrator:
         return (logistic.coef_[0], logistic.intercept_) if logistic.coef_[0, 0] > 0 else None
 
     def predict(self, scores: NDArray[Any]) -> Floats:
-        """Return probabilities from maps, observed rates or :func:`plain_probability`."""
+        """Return probabilities from maps, shares of positives or :func:`plain_probability`."""
         result = np.where(np.isnan(self.rates), plain_probability(scores), self.rates)
         if self.method == "sigmoid":
             labels = self.fitted_labels
@@ -104,7 +104,7 @@ FEWEST_POSITIVES = 5
 def best_f1_thresholds(
     scores: Floats, T: Signs, weights: Floats | None = None, min_positives: int = FEWEST_POSITIVES
 ) -> Floats:
-    """Return each label's threshold with the best F1 on held-out scores, or 0 for rare labels."""
+    """Return each label's threshold of maximum F1 on held-out scores, or 0 for rare labels."""
     thresholds = np.zeros(T.shape[1])
     weights = np.broadcast_to(1.0, T.shape) if weights is None else weights
     for k in range(T.shape[1]):
@@ -217,9 +217,9 @@ class ErrorRateBound:
 
     All known entries are predicted as if they were missing. The error rates of positive and of
     negative predictions are bounded separately. For each sign, a label with at least 500
-    predictions is a separate group, and all other labels form one group. Let n be the number of
-    predictions of known entries in a group, and :math:`w_j` how many of them are wrong and at least
-    as confident as the prediction of the missing entry j. The p-value of entry j is
+    predictions is a separate group, and all other labels form one group. Of n predictions of known
+    entries in a group, let :math:`w_j` be the number of wrong predictions that are at least as
+    confident as the prediction of the missing entry j. The p-value of entry j is
 
     .. math:: p_j = \frac{1 + 1.1 w_j + \sqrt{w_j}}{n + 1},
 
@@ -227,8 +227,8 @@ class ErrorRateBound:
     missing entries must be exchangeable: given the row, missingness does not depend on the label.
     Without the root and the factor 1.1, the expected error rate is then at most a (Jin and Candes,
     2023). The root and the factor are added because covariance and calibration curves were fitted
-    to the known entries (docs/research/imputing.md). Each pooled label must also meet the bound on
-    its own, with the numerator :math:`1.1 w_j`.
+    to the known entries (docs/research/imputing.md). Each label with fewer predictions must
+    also meet the bound on its own, with the numerator :math:`1.1 w_j`.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class ErrorRateBound:
         max_error_rate: float | tuple[float, float],
         right: Mask | bool = False,
     ) -> tuple[Mask, Floats]:
-        """Return the entries to fill, and the expected numbers of errors among filled no and yes.
+        """Return the entries to fill, and the expected numbers of wrong negatives and positives.
 
         ``max_error_rate`` bounds the error rates of yes and of no; a pair sets separate bounds.
         Correct predictions of other entries (``right``) also count as filled.
@@ -297,7 +297,7 @@ class ErrorRateBound:
     def _bounds(
         self, confidence: Floats, positive: Mask, missing: Mask, levels: Any, right: Any = False
     ) -> tuple[Floats, Floats]:
-        """Return the lowest bound that fills each entry (inf if known), and expected errors."""
+        """Return the lowest bound that fills each entry (inf if known), and its expected error."""
         right = np.broadcast_to(right, missing.shape)
         lowest = np.where(missing, 0.0, np.inf)
         errors = np.zeros(missing.shape)
@@ -325,7 +325,7 @@ class ErrorRateBound:
         return lowest, errors
 
     def _groups(self, side: int, used: Mask) -> Iterator[tuple[Index, int, Floats, bool]]:
-        """Yield labels, number of predictions and errors of groups; True marks pooled labels."""
+        """Yield groups: labels, number of predictions, errors, and whether the label is pooled."""
         confidence, labels = self.confidence[side], np.arange(len(used))
         if self.label is None or self.n_by_label is None:
             yield labels, int(self.n[side]), confidence, False
@@ -364,9 +364,9 @@ class LabelErrors:
     from 0.001 to 0.3. For each e, a and b maximize a penalized likelihood. A label that contradicts
     its prediction is wrong with probability :math:`e (1 - u) / k`, averaged over the posterior.
 
-    Contradictions at the rate e may also be correct labels that are noisy by nature, which no
-    estimate can tell from wrong labels. With the mean rate c of contradictions, ``lowest`` assumes
-    that correct labels contradict every prediction at the rate :math:`(c - e) / 2`.
+    Contradictions at the rate e may also come from correct labels that are noisy by nature. No
+    estimate can tell these from wrong labels. Let c be the mean rate of contradictions.
+    ``lowest`` assumes that correct labels contradict predictions at the rate :math:`(c - e) / 2`.
 
     Parameters
     ----------
@@ -409,10 +409,10 @@ class LabelErrors:
 
     @classmethod
     def of(cls, T: NDArray[Any], p: NDArray[Any], held_out: NDArray[Any] | None = None) -> Self:
-        """Find label errors in ``T``; each probability must not depend on its own entry.
+        """Find label errors in ``T``; no probability may depend on its own entry.
 
         Entries are ranked by ``p``. If the model of ``p`` was fitted to the entries, the rates of
-        errors are estimated from the probabilities ``held_out`` of models of other rows.
+        errors are estimated from ``held_out``: the probabilities of models fitted to other rows.
         """
         row, label = np.nonzero(T)
         observed = T[row, label] > 0
@@ -460,7 +460,7 @@ def suspects(T: NDArray[Any], p: NDArray[Any]) -> Mask:
 
 
 def _mistaken(against: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return means and standard deviations of error probabilities, and their lowest means."""
+    """Return mean, standard deviation and lowest plausible value of error probabilities."""
     from scipy.optimize import minimize  # imported here, because loading it is slow
 
     contradicts, margin = against > 0.5, np.abs(logit(np.clip(against, 1e-9, 1 - 1e-9)))

@@ -148,7 +148,7 @@ def out_of_fold_scores(
 def learn_jointly(
     problem: Problem, T: Signs, W: Any, factor: Preconditioner, entries: EntryWeights | None = None
 ) -> tuple[Any, Floats, Preconditioner]:
-    """Impute targets and fit ridge by EM; return weights, leave-one-out scores and factor."""
+    """Impute targets and fit ridge by EM; return weights, leave-one-out scores, preconditioner."""
     # The E-step imputes missing entries by conditional means. The M-step is ridge with complete
     # targets, so that all labels share one factor. The problem keeps these targets, but its nuclear
     # norms keep the groups of observed positives.

@@ -38,7 +38,7 @@ _features = partial(check_array, accept_sparse="csr", ensure_all_finite=False, i
 
 
 def content_hash(X: Any, Y: Any) -> str:
-    r"""Return a SHA-256 hash of a data set that ignores file format, number types and label coding.
+    r"""Return a SHA-256 hash that ignores the file format, number types and coding of a data set.
 
     The hash covers, in little-endian order: the text ``dm2l-content-1\n``; n, d and c as int64; X
     in CSR format with sorted columns and without stored zeros, as ``indptr`` (int64), ``indices``
@@ -229,7 +229,7 @@ def load_digit_attributes(*, return_X_y: bool = False) -> Any:
     """Load scikit-learn's digit images with labels such as "is 4", "even" and "prime".
 
     The 1797 images have 19 labels: the digit, attributes of the digit, and two labels that depend
-    on the writer. "heavy ink" means a mean grey value above the median, and "leans right" a
+    on the writer. "heavy ink" means a mean grey value above the median, and "leans right" means a
     positive mixed central moment of the ink. A digit implies its attributes, but no attribute
     implies the digit. DM2L represents such one-way co-occurrence by its local low-rank structure.
 

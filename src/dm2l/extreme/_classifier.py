@@ -25,7 +25,7 @@ from dm2l.labels._parsing import SparseLabelMatrix
 
 
 class TopK(NamedTuple):
-    """The labels with the highest scores in each row, as metrics at ``k`` accept them."""
+    """The labels with the highest scores in each row, in the format for metrics at ``k``."""
 
     indices: NDArray[np.intp]
     scores: NDArray[np.float64]
@@ -218,7 +218,7 @@ class ExtremeDM2LClassifier(MissingLabelClassifier):
         return self
 
     def _read_labels(self, Y: Any, label_mask: Any) -> tuple[LabelMatrix, SparseLabelMatrix]:
-        """Return the label names with their coding, and the entries; sparse labels stay sparse."""
+        """Return names and coding of the labels, and their entries; sparse labels stay sparse."""
         if not sp.issparse(Y):
             form = parse_labels(Y, label_mask=label_mask, missing_label=self.missing_label)
             return form, SparseLabelMatrix.of_signs(form.signs)

@@ -63,7 +63,7 @@ def read_arff(
     path : str or Path
         The ARFF file, which may be compressed as in :func:`read_csv`.
     labels : int, str or list of str, default=None
-        The label attributes, as in :func:`read_csv`. If None, they are taken from ``xml``, from
+        The label attributes, as in :func:`read_csv`. If None, the labels come from ``xml``, from
         MEKA's option ``-C k`` of ``@relation``, or from the ``.xml`` file of the same name.
     xml : str or Path, default=None
         Mulan's XML list of labels. Files with a DOCTYPE are rejected.

@@ -20,7 +20,7 @@ PROBABILITY, LOOK, SCORE = "__probability", "__look", "__score"
 
 
 class ColumnRequestError(ValueError):
-    """Error for a request for columns that do not exist, or for contradictory requests."""
+    """Error that reports a request for columns that do not exist, or contradictory requests."""
 
 
 class LabelNames(tuple[str, ...]):
@@ -291,11 +291,11 @@ class Cutoff:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Texts for a positive and a negative label of unknown number, such as >=2 and <2."""
+        """Texts for positive and negative cells whose number is unknown, such as >=2 and <2."""
         return f"{self.side}{self.value}", f"{_OTHER[self.side]}{self.value}"
 
     def parse(self, text: str, decimal: str = ".") -> float | None:
-        """Return a cell's label, 1 or 0; None if the cell is text, or a bound that allows both."""
+        """Return a cell's label, 1 or 0; None for text or a bound that allows both labels."""
         cell = BOUND.fullmatch(text.strip().replace(decimal, "."))
         if cell is None:
             return None

@@ -34,9 +34,9 @@ _NAME_A_MARK = "pass --missing VALUE for a value that marks missing labels (miss
 _SPELLINGS = (
     "Labels must be 0/1, -1/+1, yes/no, true/false, active/inactive, positive/negative or +/-, or "
     "blank if missing. Correct the entry, or remove the column from the labels. Or pass --missing "
-    "for values that mark missing labels, --positive LABEL=VALUE for the positive value of another "
-    "pair, --values LABEL for a column with more values, or --cutoff for numbers (missing=, "
-    "positive=, values=, cutoffs= in Python)."
+    "for values that mark missing labels, --positive LABEL=VALUE to name the positive of two "
+    "other values, --values LABEL for a column with more values, or --cutoff for numbers "
+    "(missing=, positive=, values=, cutoffs= in Python)."
 )
 _NO = (-1.0, 0.0)
 _WHOLE = re.compile(r"[-+]?\d+")
@@ -67,7 +67,7 @@ class ColumnGroup:
 
     @property
     def rules(self) -> list[RuleText]:
-        """The rules between the labels of the column, which depend on its kind."""
+        """Rules between the labels of the column; the kind of the column determines these rules."""
         if self.kind == "ordered":
             return [RuleText("implications", pair) for pair in pairwise(reversed(self.labels))]
         one = self.kind == "values" and len(self.values) > 1

@@ -75,8 +75,8 @@ def read_mat(
     path : str or Path
         The MATLAB file. Version 7.3 (HDF5) is not supported.
     X, Y : str or pair of str, default=None
-        Variables with the features and the labels (0/1 or -1/+1, dense or sparse). The matrices of
-        a pair, the training and the test variable, are stacked. If None, usual variable names are
+        Variables with the features and the labels (0/1 or -1/+1, dense or sparse). For a pair
+        of names, the training and test matrices are stacked. If None, usual variable names are
         tried: ``X``, ``data``, ``features``, or ``train_data`` with ``test_data``; ``Y``,
         ``target``, ``labels``, or ``train_target`` with ``test_target``, in upper or lower case.
     missing : float, default=nan
@@ -177,7 +177,7 @@ def _oriented(found: dict[str, Any], x_key: str, y_key: str, path: str | Path) -
         if x.shape[0] == y.shape[0]:
             return (sp.csr_array(x) if sp.issparse(x) else np.ascontiguousarray(x)), y.copy()
     both = f"{x_key!r} of shape {X.shape} and {y_key!r} of shape {Y.shape}"
-    raise DataFileError(path, f"{both} have different numbers of samples. Pass other X= or Y=")
+    raise DataFileError(path, f"{both} differ in sample counts. Name other variables as X= or Y=")
 
 
 def _read_variables(path: AnyPath, given: Iterable[str]) -> dict[str, Any]:
@@ -375,7 +375,7 @@ def map_member(path: AnyPath, name: str) -> Any:
     with _opened(path) as (archive, members):
         if name not in members:
             reason = f"the file has no array {name!r}, but has {', '.join(members)}"
-            raise DataFileError(path, reason, hint=f"Add it: numpy.savez(..., {name}=...).")
+            raise DataFileError(path, reason, hint=f"Add the array: numpy.savez(..., {name}=...).")
         info = members[name]
         if info.compress_type != zipfile.ZIP_STORED:
             reason = "the archive is compressed and cannot be mapped into memory"

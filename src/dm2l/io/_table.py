@@ -134,7 +134,7 @@ def quote(value: str, separator: str, *, always: bool = False) -> str:
 
 
 class CsvFile:
-    """A text file whose header line gives the ``names`` of its columns."""
+    """A text file; ``names`` are the column names in the header line."""
 
     # With ``skip_blanks``, spaces before a cell are ignored. With ``whole``, all rows must fit into
     # memory, and files of moderate size are opened only once.
@@ -345,7 +345,7 @@ def read_csv(
         Additional values that mark missing labels, such as ``-1`` or ``"unknown"``. Blanks, ``?``,
         NA, NaN, null and none always mark missing labels.
     positive : scalar, list or mapping, default=None
-        The positive value of labels with another pair of values, such as ``2`` for 1 and 2. A
+        The positive value of labels with two other values, such as ``2`` if these are 1 and 2. A
         mapping gives positive values by the name or pattern of labels: ``{"dx_*": "found"}``.
     cutoffs : str or list of str, default=()
         Conditions under which numeric labels are positive, such as ``"fold_*>=2"``. Operators are
@@ -453,8 +453,8 @@ def read_labels(
     Returns
     -------
     pandas.DataFrame or ndarray, float64
-        Labels as 1, 0 and NaN (missing). If ``Y`` is a data frame, the result is one with the same
-        index, and with the same columns except where a column became several labels.
+        Labels as 1, 0 and NaN (missing). If ``Y`` is a data frame, the result is a data frame
+        with the same index, in which some columns may be replaced by several labels.
 
     Examples
     --------

@@ -335,7 +335,7 @@ def _check_format(parts: Parts, given: dict[str, str]) -> None:
 
 
 def edit_sheet(path: AnyPath) -> tuple[Any, Any, list[int]]:
-    """Return a workbook for editing, its first sheet, and the numbers of its nonblank rows."""
+    """Return a workbook for editing, its first sheet, and the row numbers of nonblank rows."""
     openpyxl = require("openpyxl", "excel")
     check_regular(path)
     with (

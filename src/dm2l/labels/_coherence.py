@@ -45,7 +45,7 @@ class Forest:
                 self.below[place[parents[label]]] += self.below[place[label]] + 1
 
     def project(self, P: Floats) -> Floats:
-        """Return the isotonic regression of all columns of ``P``, whose rows are labels."""
+        """Return the isotonic regression of each column of ``P``; rows of ``P`` are labels."""
         # The value of a root is the largest mean over connected sets that contain it. When all
         # labels below it are solved, its set of labels with larger values is updated until it stays
         # the same. X then has the smallest value on the path from a solved root to a label.
@@ -101,7 +101,7 @@ class Coherence:
         self.sets: list[Group | Forest] = [*groups, *_forests(implications, reach)]
 
     def violations(self, positive: NDArray[Any], missing: Mask | None = None) -> NDArray[np.intp]:
-        """Return how many constraints each row violates, whatever its missing entries may be."""
+        """Return how many constraints each row violates for every value of its missing entries."""
         low = high = positive.astype(np.float64) @ self.A.T
         if missing is not None:
             low = low + missing @ self.A.minimum(0).T

@@ -123,7 +123,7 @@ class RuleLogic:
             ) from error
 
     def _probe(self) -> None:
-        """Raise an error if a label can never be positive; store the labels that always are."""
+        """Raise an error if a label can never be positive; find labels that are always positive."""
         m = len(self.columns)
         for start in range(0, m, step := max(1, _BLOCK // (2 * m + 1))):
             rows = np.arange(start, min(start + step, m))

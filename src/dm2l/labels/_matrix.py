@@ -337,7 +337,7 @@ def parse_new_rows(
 def fill_with_labels(
     given: LabelMatrix, positive: Any, left: Mask, missing_label: Any
 ) -> NDArray[Any]:
-    """Return the labels with decisions for missing entries, but not for entries in ``left``."""
+    """Return labels in which decisions fill the missing entries that are not in ``left``."""
     filled = given.decode(np.where(given.signs == 0, positive, given.signs > 0))
     if left.any():
         if not isinstance(missing_label, Real):  # numpy would convert numbers to text
@@ -374,7 +374,7 @@ class LearnableMask(NamedTuple):
 
     @classmethod
     def of(cls, T: Signs, entries: EntryWeights | None = None) -> Self:
-        """Compute the mask for a matrix of signs; ``entries`` may give weights of the signs."""
+        """Find the learnable labels of a matrix of signs, which may have entry weights."""
         parts: Any = T > 0, T < 0
         if entries is not None and entries.weights is not None:
             parts = parts[0] * entries.weights, parts[1] * entries.weights
@@ -419,7 +419,7 @@ class LabelForm:
 
     @classmethod
     def resumed(cls, labels: LabelMatrix, negatives: int, marks: tuple[Any, Any]) -> Self:
-        """Return a reader for blocks after ``labels``, which have ``negatives`` negatives."""
+        """Return a reader for blocks that follow ``labels`` with ``negatives`` negatives."""
         form = cls(*marks, labels.classes)
         form.labels = labels
         if labels.kind == "multilabel" and (labels.negative or negatives):

@@ -81,6 +81,6 @@ class Spectrum:
 
     @property
     def effective_rank(self) -> float:
-        """Squared ratio of nuclear to Frobenius norm; the rank if all nonzero values are equal."""
+        """Squared ratio of nuclear norm to Frobenius norm; the result is at most the rank."""
         s = self.singular_values
         return float(s.sum()) ** 2 / float((s**2).sum()) if s.any() else 0.0

@@ -125,7 +125,7 @@ class Backend:
         return taken
 
     def refit(self) -> None:
-        """Refit the model in the background, or again as soon as a running refit ends."""
+        """Refit the model in the background, after any refit that is already running."""
         with self._lock:
             self._wanted, self._new = True, 0
             if self._worker is None:

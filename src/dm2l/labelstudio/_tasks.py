@@ -26,7 +26,7 @@ class AnnotationSession(ReviewSession):
 
     @property
     def version(self) -> str:
-        """The version name of the current model, which a restart does not change."""
+        """The version name of the current model; the name is the same after a restart."""
         with self._lock:
             content = self.learnt.tobytes() + self.model.correlation.round(6).tobytes()
             new = ~np.isnan(self.learnt) & (self.learnt != self.table.Y)
@@ -86,7 +86,7 @@ ChoicePath = tuple[str, ...]
 
 
 class Control(NamedTuple):
-    """A tag of a labelling configuration; ``labels`` maps the path of each choice to its label."""
+    """A tag of a labelling configuration; ``labels`` maps the path of a choice to a label."""
 
     name: str
     to_name: str
@@ -99,7 +99,7 @@ Controls = tuple[Control, ...]
 
 @lru_cache(maxsize=8)
 def read_config(text: str, label_names: tuple[str, ...]) -> Controls:
-    """Return the tags of a labelling configuration whose choices are labels of the model."""
+    """Find the tags that offer labels of the model in a labelling configuration."""
     # XML entities could expand to gigabytes, and configurations do not need them.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("The labelling configuration has a DOCTYPE or ENTITY. Remove it.")
@@ -328,7 +328,7 @@ def _by_columns(model: TableModel, tasks: Sequence[Mapping[str, Any]]) -> Any:
         rows.append({name: str(simple[name]) if name in simple else None for name in names})
     for name in names:
         if all(row[name] is None for row in rows):
-            raise ValueError(f"No task has the column {name!r} of the model. Add it to the tasks.")
+            raise ValueError(f"No task has the column {name!r} of the model. Add the column.")
     frame = require("pandas", "io").DataFrame(rows, columns=names, dtype=object)
     Y = np.full((len(rows), len(model.label_names)), np.nan)
     table = Table(Path("tasks"), frame, None, names, model.label_names, Y)

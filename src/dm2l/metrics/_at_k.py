@@ -116,8 +116,8 @@ def propensity_scored_precision_at_k(
     Parameters
     ----------
     y_true, y_score, k, **options
-        As in :func:`precision_at_k`, but only observed labels are evaluated. If ``undefined`` is a
-        number, it is the result if there are no observed positives.
+        As in :func:`precision_at_k`, but only observed labels are evaluated. Without observed
+        positives, the result is ``undefined`` if this is a number.
     propensities : array-like of shape (c,)
         For each label, the probability that a positive is observed, for example from
         :func:`propensities` of the *training* labels.

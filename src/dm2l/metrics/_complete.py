@@ -1,7 +1,7 @@
 r"""Estimates of row-wise metrics for the complete labels.
 
 An entry that is observed with probability :math:`\rho` represents :math:`1 / \rho` entries. Let
-:math:`p` be the probability of a positive, which is the score calibrated on other rows. Then
+:math:`p` be the probability of a positive, from a calibration curve fitted to other rows. Then
 
 .. math:: q_{ij} = p_{ij} + \frac{o_{ij}}{\rho_{ij}} (y_{ij} - p_{ij}), \qquad E[q_{ij}] = y_{ij}
 
@@ -165,7 +165,7 @@ def _from_mask(seen: NDArray[np.bool_]) -> tuple[Array, Array]:
 
 
 def _strength(counts: NDArray[np.int64], n_empty: float, label: Array) -> float:
-    """Return ``1 / kappa``, a measure of how much observed rates differ between rows, or 0."""
+    """Return ``1 / kappa``, the variation of observed rates between rows; 0 if due to chance."""
     total, mean = len(counts) + n_empty, label.sum()
     spread = (((counts - mean) ** 2).sum() + n_empty * mean**2) / total
     chance, pairs = (label * (1 - label)).sum(), mean**2 - (label**2).sum()
@@ -246,7 +246,7 @@ class CompleteRows:
         return np.where(self.T != 0, P + ((self.T > 0) - P) / self.rates, P)
 
     def reordered(self, *, break_ties: bool) -> "CompleteRows":
-        """Return these rows with their labels sorted for the given ``break_ties``."""
+        """Return these rows with their labels sorted again if ``break_ties`` differs."""
         if break_ties == self.break_ties:
             return self
         other = CompleteRows(*self._given, break_ties=break_ties)
@@ -412,7 +412,7 @@ def _one_of(q: Array, t: float) -> Array:
 
 
 def tie_runs(keys: NDArray[Any], break_ties: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first and the last place with the same key, for each place of sorted rows."""
+    """Return, for each place in sorted rows, the first and last place with the same key."""
     n, c = keys.shape
     place = np.arange(c)
     ends, starts = np.ones((n, c), dtype=bool), np.ones((n, c), dtype=bool)

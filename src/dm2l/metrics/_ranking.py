@@ -49,7 +49,7 @@ def ranking_loss(
         Treatment of ties and of undefined rows, as described above.
     undefined : {None, "skip", "raise"} or float, default=None
         Treatment of rows for which the formula divides by zero: skip them, raise an error, or use
-        this number as their value. With None, ``convention`` determines the treatment.
+        the given number as their value. With None, ``convention`` determines the treatment.
     return_counts : bool, default=False
         Whether to return a :class:`MetricValue`, which contains the numbers of entries and rows.
     estimate : bool, default=True
@@ -252,7 +252,7 @@ def one_error(y_true: Any, y_score: Any, **options: Unpack[MetricOptions]) -> fl
 
 
 def label_discrimination(y_true: Any, y_score: Any, **options: Any) -> float | MetricValue:
-    """Return the weighted label mean of (correlation + 2 AUC - 1) / 2; 0 for random scores."""
+    """Weighted mean over labels of (correlation + 2 AUC - 1) / 2; 0 for random scores."""
     # Neither term is squared, because squares would give rare and difficult labels no influence.
     options["estimate"] = False
     given = read(y_true, y_score, **options)
@@ -392,7 +392,7 @@ def _represented(seen: int, rate: float, n_labels: int) -> float:
 
 
 def _below(scores: Array, weights: Array, ties: float) -> Array:
-    """Return the total weight of lower scores, plus ``ties`` times the weight of equal scores."""
+    """Return per score the weight of lower scores, plus ``ties`` times that of equal scores."""
     sums = np.concatenate([[0.0], np.cumsum(weights)])
     low, high = (np.searchsorted(scores, scores, side) for side in ("left", "right"))
     return (1 - ties) * sums[low] + ties * sums[high]

@@ -50,7 +50,7 @@ class MetricValue(NamedTuple):
         "complete" if no label is missing. "estimate" if the value that the complete labels would
         give was estimated. "observed" if only the observed labels were evaluated.
     standard_error : float
-        Standard error of an estimate due to the sampling of rows; NaN for the other kinds.
+        Standard error due to the sampling of rows; NaN if ``kind`` is not "estimate".
     """
 
     value: float

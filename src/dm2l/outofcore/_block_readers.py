@@ -115,7 +115,7 @@ def parquet_blocks(files: list[Path], labels: Any, drop: Any = (), rows: Any = N
 
 
 def _portions(metadata: Any, rows: int) -> Iterator[tuple[list[int], int]]:
-    """Yield lists of row groups to read together, with the number of rows per block."""
+    """Yield lists of row groups to read together, each with a number of rows per block."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     groups: list[int] = []
     total = 0

@@ -40,7 +40,7 @@ def fit_sums(
     X: Any,
     last: Weights | None,
 ) -> SolverResult:
-    """Fit a model of all learnable labels to sums over rows; the model has the dtype of ``X``."""
+    """Fit a model of all learnable labels to Gram statistics; it has the dtype of ``X``."""
     constant = constant_scores(*statistics.weights)
     selection = LearnableMask(statistics.learnable, constant, np.ones(0, dtype=bool))
     if not selection.learnable.any():

@@ -32,7 +32,7 @@ class ScoreGrams(NamedTuple):
 
 
 class GramProblem:
-    """A ``SmoothProblem`` that uses sums over rows; an offset is subtracted from the features."""
+    """A ``SmoothProblem`` computed from sums over rows, with features minus an offset."""
 
     # ``||F_k||_*`` is the trace of ``(F_k'F_k)^(1/2)``, and its gradient is
     # ``Phi_k'F_k (F_k'F_k)^(-1/2)``. The last row of the weights is the intercept, if there is one.
@@ -86,7 +86,7 @@ class GramProblem:
         return np.asarray(W)
 
     def gram(self, of: Array | None = None) -> Array:
-        """Return ``of`` (default ``Phi'Phi``); without an intercept, undo the feature offset."""
+        """Return ``of`` or else ``Phi'Phi``; undo the feature offset if there is no intercept."""
         gram = self._total if of is None else of
         return gram if self.intercept else moved(gram, self.offset)[:-1, :-1]
 

@@ -82,7 +82,7 @@ def add_label_grams(Phi: Any, T: Signs, H: Array, G: Array, workers: int) -> tup
 
 
 def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
-    """Yield the Gram matrix and the number of each cell; None if the largest cell is skipped."""
+    """Yield Gram matrix and number of each cell (rows with equal signs); None if skipped."""
     states = np.asarray(T + 1, dtype=np.uint8)  # 0 negative, 1 missing, 2 positive
     powers = 3 ** np.arange(T.shape[1], dtype=np.uint8)
     codes = (states * powers).sum(axis=1, dtype=np.uint8)
@@ -96,7 +96,7 @@ def _cells(Phi: Any, T: Signs, *, skip: bool) -> Iterator[tuple[Any, int]]:
 
 
 def _spread(gram: Array, cell: int, H: Array, G: Array) -> None:
-    """Add a cell's Gram matrix to the matrices of all labels that are observed in the cell."""
+    """Add the Gram matrix of rows with equal signs to those of their observed labels."""
     for label in range(len(H)):
         cell, state = divmod(cell, 3)
         if state != 1:
@@ -132,7 +132,7 @@ class LearnableRows:
         self.settle(learnable)
 
     def settle(self, learnable: Mask) -> None:
-        """Include pending rows with a learnable label; include all if there are many patterns."""
+        """Include pending rows with a learnable label, or all if they have many label patterns."""
         self.counted |= learnable
         crowded = len(self.pending) > MAX_PENDING
         for pattern in list(self.pending):
@@ -154,5 +154,5 @@ class LearnableRows:
         self.settle(learnable)
 
     def each(self) -> list[Array]:
-        """Return all Gram matrices of included and of pending rows."""
+        """Return the Gram matrix of the included rows, and those of the pending rows."""
         return [self.gram, *self.pending.values()]

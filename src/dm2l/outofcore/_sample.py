@@ -128,7 +128,7 @@ class RowSample:
         self._parts = [rows] if len(rows.T) else []
 
     def rows(self, width: int = 0) -> tuple[Any, Signs] | None:
-        """Return inputs and signs, with each row repeated by its weight; None without rows."""
+        """Return inputs and signs, each row as often as its weight; None if the sample is empty."""
         # The number of rows is limited, because the caller computes ``width`` values per row.
         self._settle()
         if not self._parts:

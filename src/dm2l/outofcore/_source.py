@@ -333,7 +333,7 @@ class RowBlocks:
 
 
 class RemoteBlocks(RowBlocks):
-    """Row blocks on other machines, which apply functions to blocks and return small results."""
+    """Row blocks on other machines; only small results of functions of blocks are returned."""
 
     reducer: Callable[..., Any]  # returns a function that sums a given function over all blocks
     counts: Callable[[], Any]  # observed positives and negatives per label; observed rows

@@ -306,7 +306,7 @@ class GramStatistics(RowStatistics):
 
     @property
     def groups(self) -> NDArray[np.bool_]:
-        """Mask of labels with a local norm: learnable labels, and labels of included positives."""
+        """Mask of labels with a local norm: learnable, or with a positive in an included row."""
         # Without local norms for all included positives, the objective would have no lower bound.
         left = self.positive_rows.counted & (self.positives > 0)
         return np.asarray(self.learnable | left)
@@ -412,7 +412,7 @@ def _refuse_infinite(values: Array, columns: Any = None) -> None:
 
 
 def moved(gram: Array, shift: Array) -> Array:
-    """Return the Gram matrix of the rows plus ``shift``, with a column of ones."""
+    """Return the Gram matrix after ``shift`` is added to each row, with a column of ones."""
     result = gram.copy()
     cross = np.outer(shift, gram[-1, :-1])
     result[:-1, :-1] += cross + cross.T + gram[-1, -1] * np.outer(shift, shift)

@@ -113,12 +113,12 @@ class DaskBlocks(RemoteBlocks):
         return self._blocks
 
     def counts(self) -> Any:
-        """Return numbers of positives and negatives per label, and of rows with a known label."""
+        """Return the numbers of positives and negatives per label, and of labelled rows."""
         self._tasks()
         return self._counts
 
     def result_limit(self) -> float:
-        """Return how many bytes the result of a block may have to fit into a worker's memory."""
+        """Return the maximum size in bytes of a block's result, given the workers' memory."""
         # A worker keeps several results and their sum in memory.
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [worker["memory_limit"] or np.inf for worker in workers]

@@ -133,7 +133,7 @@ def _tree_state(value: Any) -> State:
 
 
 def _node_state(nodes: Any) -> State:
-    """Return the nodes of a tree as bytes, with zeros as padding, so that equal trees are equal."""
+    """Return the nodes of a tree as bytes with zero padding; equal trees have equal bytes."""
     clean = np.zeros(nodes.shape, dtype=nodes.dtype)
     for name in nodes.dtype.names:
         clean[name] = nodes[name]

@@ -44,7 +44,7 @@ def _check(*names: str) -> Callable[[_Check], _Check]:
 
 
 def _refuse(wrong: Any, reason: str) -> None:
-    """Raise :class:`Wrong` if ``wrong`` is true; ``reason`` is a predicate as "has no trees"."""
+    """Raise :class:`Wrong` if ``wrong`` is true; ``reason`` is text such as "has no trees"."""
     if wrong:
         raise Wrong(reason)
 
@@ -91,7 +91,7 @@ def _predictor(record: Record) -> None:
 
 
 def _nodes(record: Record, module: str, name: str) -> NDArray[Any]:
-    """Return the nodes of a tree, stored as bytes, as an array of scikit-learn's node type."""
+    """Convert the nodes of a tree from bytes to an array of scikit-learn's node type."""
     dtype = getattr(import_module(module), name)
     fields, raw = record.state.pop("fields"), record.state["nodes"]
     other = fields != str(dtype.descr) or raw.shape[1] != dtype.itemsize
@@ -344,7 +344,7 @@ def _auto(record: Record) -> None:
         return
     # The linear model is kept even if its weight is zero, because it explains predictions.
     inputs = inputs if "linear" in inputs else {"linear": "features"} | inputs
-    _refuse(list(inputs) != list(state["models_"]), "has models whose names differ from its inputs")
+    _refuse(list(inputs) != list(state["models_"]), "has models whose names differ from _inputs")
     _refuse(not {"stack_", "_features"} <= state.keys(), "has no ensemble weights or features")
     stack, features = state["stack_"], state["_features"]
     _refuse(features.sizes["d"] != d, "has features that do not match its columns")

@@ -58,9 +58,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        An estimator of dm2l, fitted or not, or an estimator of scikit-learn that contains one, such
-        as a pipeline. Functions, such as a callable ``kernel``, cannot be saved. A model with other
-        classes than the user guide lists can be saved, but loaded only with ``trusted``.
+        An estimator of dm2l, fitted or not, or a scikit-learn estimator with such an estimator in
+        it, like a pipeline. Functions, such as a callable ``kernel``, cannot be saved. A model with
+        other classes than the user guide lists can be saved, but loaded only with ``trusted``.
     path : path-like
         The file.
 

@@ -1,6 +1,6 @@
 """Read the manifest of a model file into checked records.
 
-Every value is checked against the specification of its place, so a file can contain only classes,
+Every value must have a type that is allowed at its position, so a file can contain only classes,
 attributes and types from the table of allowed classes. The result is data: arrays, plain values and
 records of objects. Objects are built from the records after the whole file has been checked.
 """
@@ -29,12 +29,12 @@ _VALUE, _OBJECT = 64, 16384
 _INTEGERS = 1 - 2**63, 2**63 - 1
 _LONGEST_DTYPE = 40
 _PLAIN, _OBJECTS = parse("plain"), {"T": parse("str"), "O": parse("key"), "a": parse("key")}
-# For each form: the kinds of numpy scalars and the Python type that it allows.
+# For each allowed type: the kinds of numpy scalars and the Python type that it allows.
 _SCALARS: dict[str, Any] = {"none": ("", type(None)), "bool": ("b", bool), "str": ("U", str)}
-# Long lists are read in one step if all items have types that their form allows without a check.
+# Long lists are read in one step if all items have types that need no check.
 _SIMPLE: set[type] = {str, int, float, bool, type(None)}
 _AT_ONCE: dict[str, set[type]] = {"str": {str}, "key": _SIMPLE, "plain": _SIMPLE}
-# The form of every value inside an object of a trusted class.
+# The allowed type of every value inside an object of a trusted class.
 _ANYTHING: Spec = (Alternative("plain", "Anything"), Alternative("object", "Anything"))
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _KINDS = {"f": "f", "F": "f", "i": "iu", "b": "b", "U": "U", "T": "O", "O": "O"}

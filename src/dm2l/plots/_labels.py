@@ -142,7 +142,7 @@ def _order_by_pattern(T: Signs) -> NDArray[np.intp]:
 
 
 def _first_component(matrix: NDArray[Any]) -> Numbers:
-    """Return the first principal component of the rows; it falls with the number of ones."""
+    """Return the first principal component of the rows; more ones give a smaller value."""
     centred: Numbers = matrix - matrix.mean(axis=0)
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     component = centred @ direction
@@ -359,7 +359,7 @@ class SingularValuesDisplay(Display):
         return Spectrum((self.group_rows[name], self.n_labels), np.asarray(self.groups[name]))
 
     def plot(self, ax: Ax = None, *, highlight: Sequence[str] = ()) -> Self:
-        """Draw a thin line for each group, and a thick line for all rows, up to their ranks.
+        """Draw a thin line for each group, and a thick line for all rows; lines end at the rank.
 
         Each line is divided by its largest singular value. Labels in ``highlight`` get their own
         colour and marker.

@@ -36,7 +36,7 @@ class AskedColumn(NamedTuple):
         return dict(zip(self.group.labels, np.where(line, "yes", "no").tolist(), strict=True))
 
     def answer(self, known: Labels) -> str:
-        """Return the answer that the known labels of a row give, or "" if a label is missing."""
+        """Return the answer that equals the known labels of a row, or "" if a label is missing."""
         line = known[self.labels]
         return "" if np.isnan(line).any() else self.predicted(line)
 

@@ -73,7 +73,7 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
 
 
 def export_name(table: Table) -> str:
-    """Return a name for the file with the answers, with a suffix for the format of the table."""
+    """Return a file name for the table with the answers, in the table's format if possible."""
     name = unpacked_name(table.path)
     suffix = name.suffix if table.bunch is None else ".npz"  # see check_form in dm2l.tables
     return f"{name.stem}-reviewed{suffix}"

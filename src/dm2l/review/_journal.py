@@ -197,7 +197,7 @@ class Journal(AbstractContextManager["Journal"]):
         *,
         check: bool = False,
     ) -> None:
-        """Save an answer ("yes", "no" or "skip") to disk, which replaces any earlier answer.
+        """Save an answer ("yes", "no" or "skip") to disk; it replaces any earlier answer.
 
         Rows are counted from 1. ``probability`` is the predicted probability of a positive label.
         With ``check``, the answer confirms or corrects an observed label.
@@ -220,7 +220,7 @@ class Journal(AbstractContextManager["Journal"]):
             self._append({"output": str(Path(path).resolve())})
 
     def start_sample(self, sample: Sample) -> None:
-        """Save a sample of filled entries, which replaces an earlier sample."""
+        """Save a sample of filled entries; it replaces an earlier sample."""
         entries = [[*key, answer] for key, answer in sample.entries.items()]
         self._append({"sample": entries, "filled": sample.filled})
 
@@ -262,7 +262,7 @@ class Journal(AbstractContextManager["Journal"]):
             self._labels = self._closed(self._said)
 
     def suppose(self, row: int, answers: Mapping[str, str]) -> NDArray[np.float64]:
-        """Return the labels of a row with ``answers``; raise an error if they contradict rules."""
+        """Return the labels of a row with ``answers``; raise an error if rules are violated."""
         said = self._given(row - 1, answers)
         if self._logic is not None:
             signs = signs_of(np.stack([said, self._said[row - 1]]))
@@ -370,7 +370,7 @@ class Journal(AbstractContextManager["Journal"]):
             )
 
     def _parsed(self, content: Any) -> Any:
-        """Return the decision, sample or output in a line, or raise a ValueError if invalid."""
+        """Return the decision, sample or output in a line; raise a ValueError for invalid lines."""
         if "output" in content:
             if isinstance(content["output"], str):
                 return content["output"]

@@ -61,7 +61,7 @@ class TablePredictions:
         return Prediction(p, value, rank, own, gain, others)
 
     def column_weights(self, row: int, labels: list[int]) -> dict[str, float]:
-        """Return each column's contribution to a label, or its absolute sum over several labels."""
+        """Return columns' contributions to a label, or sums of absolute contributions to labels."""
         found = column_weights(self.model, self._sources, self._X, row, labels)
         if found is None:
             return {}

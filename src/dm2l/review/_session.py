@@ -189,7 +189,7 @@ class Progress(NamedTuple):
     corrected: int
     implied: int = 0  # labels that follow from observed labels and answers
     sampled: int = 0  # entries of the random sample
-    sample_decided: int = 0  # those that were answered or skipped
+    sample_decided: int = 0  # sampled entries that were answered or skipped
 
     @property
     def decided(self) -> int:
@@ -240,7 +240,7 @@ class ReviewSession:
     quality : Quality or None
         Quality of models trained without and with the answers, measured by the last refit.
     measured : bool
-        Whether refits measure ``quality``, which takes several additional fits.
+        Whether refits measure ``quality``; a measurement takes several additional fits.
     saved, warnings : bool and list of str
         Whether a model was saved to ``save_model``, and warnings about the table.
 
@@ -275,7 +275,7 @@ class ReviewSession:
         self._refits = Background(self._fit_again, self._lock)
         self._audit = Background(self._find_label_errors, self._lock)
         self._label_errors: dict[Key, float] = {}
-        # With positives only, suspected errors are missing labels.
+        # For positive-unlabelled labels, suspected errors are missing labels.
         self._unlabelled = getattr(model.classifier, "missing_as", None) == "unlabelled"
         journal.obey(model.classifier.rules)
         self._top = top
@@ -388,7 +388,7 @@ class ReviewSession:
         """Save answers to labels of a row, and update the predictions for the row.
 
         The answers replace earlier answers. In the queue "label_errors", answers confirm or correct
-        observed labels or, with positives only, missing labels that are probably positive.
+        observed labels or, for positive-unlabelled labels, blanks that are probably positive.
         """
         with self._lock:
             self.asked(queue)  # raises an error for an unknown queue

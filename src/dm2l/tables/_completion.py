@@ -41,7 +41,7 @@ class Completion:
         upper bounds with ``max_error_rate``, otherwise means of error probabilities. Entries that
         rules imply count as correct. NaN for positive-unlabelled labels.
     lowest_bound : float
-        Lowest limit with which at least one entry is filled; NaN without ``max_error_rate``.
+        Lowest ``max_error_rate`` that fills at least one entry; NaN if no limit was passed.
     expected_wrong_values : float
         Expected error rate of the filled cells of columns with several values. Each filled cell
         counts as one entry in ``expected_wrong``.
@@ -50,7 +50,7 @@ class Completion:
     exclusive : list of (list of int, ColumnGroup)
         Labels of each column with several values. Each cell of such a column counts as one entry.
     lowest_bounds : dict of str to float
-        For each label or column with several values, the lowest limit with which it is filled.
+        For each label or column with several values, the lowest limit that fills an entry.
     overlooked : float
         Estimated number of overlooked positives; NaN without positive-unlabelled labels.
     """
@@ -73,7 +73,7 @@ class Completion:
     overlooked: float = np.nan
 
     def count(self, entries: NDArray[np.bool_]) -> int:
-        """Return the number of entries, and count several entries of the same cell once."""
+        """Count entries; all entries in the same cell of exclusive labels count as one."""
         return count_cells(entries, self.exclusive)
 
     @property
@@ -168,7 +168,7 @@ def complete_table(
         share = float(known.mean()) if len(known) else 0.5
         if (most := max(share, 1 - share)) >= 1 - max_error_rate:
             always = f"{most:.1%} of the known labels are {'yes' if share > 0.5 else 'no'}, so the"
-            same = "limit would also hold with this value for every missing label; compare the"
+            same = "limit would also be met if this value filled every missing label; compare the"
             warnings = [*warnings, f"{always} {same} error rates of yes and of no"]
     else:
         open_ = single & ~left & ~implied
@@ -243,8 +243,8 @@ def completion_summary(found: Completion, limit: float | None = None) -> list[st
         yes = found.filled & found.positive
         more = max(n - yes.sum(), 0)
         lines.append(
-            f"Proposed positives: {yes.sum()}, in {yes.any(axis=1).sum()} rows. About {n:.0f} "
-            f"overlooked positives are estimated in the table, so about {more:.0f} or more remain."
+            f"Proposed positives: {yes.sum()}, in {yes.any(axis=1).sum()} rows. Estimate: "
+            f"{n:.0f} overlooked positives in the table, so at least {more:.0f} are not proposed."
         )
     rates = {what: getattr(found, f"expected_wrong_{what}") for what in ("yes", "no", "values")}
     parts = ", ".join(f"{name} {rate:.1%}" for name, rate in rates.items() if rate == rate)
@@ -288,7 +288,7 @@ class Audit:
         n, low, high = max(len(p), 1), np.nan, np.nan
         if self.deviation is not None and self.lowest is not None:
             values = np.stack([self.lowest[:n], p])
-            # The error rate of the table is uncertain, and each label is, given this rate.
+            # Two variances: of the table's error rate, and of each label's error given this rate.
             var = (self.deviation[:n].sum() ** 2 + (values * (1 - values)).sum(axis=1)) / n**2
             mean = np.clip(values.sum(axis=1) / n, 1e-6, 1 - 1e-6)
             size = np.maximum(mean * (1 - mean) / np.maximum(var, 1e-12) - 1, 1e-3)
@@ -359,7 +359,7 @@ def audit_table(model: TableModel, table: Table, top: int | None = None) -> Audi
 
 
 def _test_audit(classifier: Any, T: Signs, scores: Any, **given: Any) -> tuple[int, int] | None:
-    """Invert known labels; return the numbers of inverted first suspects and of first suspects."""
+    """Invert known labels; return the numbers of inverted and of all first suspects."""
     known = (T != 0) & classifier._learnable & np.isfinite(scores)
     for labels in given["together"]:
         known[:, labels] = False

@@ -43,12 +43,12 @@ def explain_model(
 
     In a linear model, the weight of a feature is its coefficient. In other models, the weight of a
     raw column is the root mean square change of the score when the column is shuffled among
-    training rows. Only the 40 columns with the largest linear weights are shuffled. For the
-    automatic model, the sign comes from its linear model; a category has no sign. With more than
-    5000 features, such as words, the weight is the effect of one standard deviation of a feature in
-    the linear model. The weight of a label from another column is the correlation of its scores
-    with the scores of the explained label on training rows. These scores use the features alone, so
-    the weight is not a residual correlation.
+    training rows. Only the 40 columns with the largest weights in a linear model are shuffled.
+    For the automatic model, the sign comes from this linear model; a category has no sign. With
+    more than 5000 features, such as words, the weight is the effect of one standard deviation of a
+    feature in the linear model. For labels of other columns, the weight is the correlation between
+    the scores of both labels on training rows. These scores use the features alone, so the
+    weight is not a residual correlation.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _dense(X: Any) -> Floats:
 def column_weights(
     model: TableModel, sources: Sequence[str], X: Any, row: int, labels: Sequence[int]
 ) -> tuple[list[str], Floats] | None:
-    """Return the contribution of each raw column to a row's scores; None for too many columns."""
+    """Return the contribution of each raw column to a row's scores; None with too many columns."""
     columns = {name: j for j, name in enumerate(dict.fromkeys(sources))}
     place = np.array([columns[name] for name in sources])
     mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()

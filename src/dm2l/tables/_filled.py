@@ -70,7 +70,7 @@ def write_completion(
     table : Table
         The table that was completed.
     output : str or Path
-        A file in the format of the table; for text also ``.xlsx``, and for matrices only ``.npz``.
+        A file in the format of the table; text may become ``.xlsx``, and matrices ``.npz``.
     missing : sequence of str, default=()
         Values that mark missing labels, as passed when the table was read.
     details : str or Path, default=None

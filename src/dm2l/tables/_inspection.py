@@ -54,7 +54,7 @@ class LabelCount:
 
 @dataclass(frozen=True)
 class RuleCandidate:
-    """Rule that holds in ``holds`` of ``rows`` rows, with a lower 95 % bound ``at_least``."""
+    """Rule that ``holds`` of ``rows`` rows obey, and a lower 95 % bound of that share."""
 
     rule: str
     rows: int
@@ -209,7 +209,7 @@ def _rule_warnings(table: Table, rules: LabelRules | None) -> list[str]:
     more = "; ..." if len(found) > len(some) else ""
     count = "1 row contradicts" if len(found) == 1 else f"{len(found)} rows contradict"
     rule, n = rules_of.most_common(1)[0]
-    remedy = f"correct the labels, or remove a rule that is false (most rows, {n}: {rule})"
+    remedy = f"correct the labels, or remove rules that are false (most violated, {n}: {rule})"
     return [f"{table.path}: {count} the rules; {remedy} ({'; '.join(some)}{more})"]
 
 
@@ -373,14 +373,14 @@ def _list_warnings(table: Table) -> list[str]:
 
 
 def _leak_warnings(table: Table, uses: Sequence[ColumnUse]) -> list[str]:
-    """Warn about columns with two values that agree with a label wherever both are known."""
+    """Warn about two-valued feature columns that equal a label wherever both are known."""
     coded = {use.name: _signs(table.frame[use.name]) for use in uses if use.used}
     two = [(name, signs) for name, signs in coded.items() if signs is not None]
     if not two:
         return []
     C, T = np.array([signs for _, signs in two]), signs_of(table.Y).astype(np.float64)
     both, same = np.abs(C) @ np.abs(T), C @ T
-    # A label that is constant in the rows with both values would equal any constant column.
+    # A label that is constant where both are known would equal every constant column.
     varies = np.abs(np.abs(C) @ T) < both
     return [
         f"column {two[j][0]!r} equals label {table.label_names[k]!r} in all {both[j, k]:.0f} rows "
@@ -403,7 +403,7 @@ def _signs(column: Any) -> NDArray[np.float64] | None:
 
 
 def _label_like_warnings(table: Table, uses: Sequence[ColumnUse], kinds: Kinds) -> list[str]:
-    """Warn about yes/no columns that may be labels: with blanks, or with the prefix of a label."""
+    """Warn about yes/no columns that may be labels, as they have blanks or a label's prefix."""
     prefixes = tuple({found[0] for name in table.label_names if (found := _PREFIX.match(name))})
     akin, like = [], []
     names = [use.name for use in uses]

@@ -112,7 +112,7 @@ class LabelEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated quality on new rows, from ``n_entries`` entries in ``repetitions`` folds."""
+    """Estimated quality on new rows, from ``n_entries`` held-out entries of all folds."""
 
     values: dict[str, Interval]
     n_entries: int
@@ -179,7 +179,7 @@ def _measure_answer(Y: Floats, found: Predictions, class_prior: Floats | None) -
 def _measure_positives(
     hidden: Floats, found: Predictions, class_prior: Floats
 ) -> tuple[dict[str, float], dict[str, Floats]]:
-    """Return metrics of hidden positives (1) among blanks (0): means over labels, and by label."""
+    """Return ranking metrics of hidden positives (1) among blanks (0): means, and by label."""
     # The share of positives among the blanks: known positives (NaN) are not evaluated.
     n, known = len(hidden), np.isnan(hidden).sum(axis=0)
     prior = np.clip((class_prior * n - known) / np.maximum(n - known, 1), 0.0, 1.0)
@@ -229,7 +229,7 @@ def cell_accuracy(
 def interval(
     values: Sequence[float], held_out: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval:
-    """Return the mean of all defined values, and the corrected t interval within ``bounds``."""
+    """Return the mean of defined values, and the corrected resampled t interval in ``bounds``."""
     known = [value for value in values if not np.isnan(value)]
     if len(known) < 2:
         return Interval(known[0] if known else np.nan, np.nan, np.nan)

@@ -121,7 +121,7 @@ class FitOptions:
             raise ColumnRequestError(
                 f"--missing-as (missing_as=) is unlabelled for {first['unlabelled']!r}, but "
                 f"missing for {first['missing']!r}. One model learns from the blanks of all "
-                "labels, so they cannot have both meanings. Fit a separate model to each kind of "
+                "labels, so all blanks must mean the same. Fit a separate model to each kind of "
                 "labels with --labels, or choose negative for one kind."
             )
         return replace(table, Y=Y, words=replace(table.words, groups=tuple(groups)))

@@ -26,7 +26,7 @@ def check_suffix(path: Path) -> None:
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:
-    """Write columns to a file in the format of its suffix; ``safe`` escapes formulas in text."""
+    """Write columns to a file whose suffix names the format; ``safe`` escapes formulas in text."""
     check_suffix(path)
     suffix = path.suffix.lower()
     with atomic_write(path) as partial:

@@ -4,9 +4,9 @@ The value of an answer to the missing label :math:`k` of row :math:`i` is the ex
 wrong imputations that it prevents, a sum of three terms. The entry itself would be imputed wrongly
 with probability :math:`\min(p_{ik}, 1 - p_{ik})`. The answer changes the probabilities of other
 missing labels of the row (``row_gains``, multiplied by ``trust``, the ratio of observed to expected
-gains at known entries). Finally, the model improves in other rows. For ridge on the observed rows
+gains at known entries). The answer also improves scores of other rows. For ridge on observed rows
 :math:`O_k` (DM2L without its nuclear norms) with features :math:`\phi`, let :math:`H_k = \sum_{j
-\in O_k} \phi_j \phi_j' + \alpha I`, with the leverage :math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`. An
+\in O_k} \phi_j \phi_j' + \alpha I`; the leverage is :math:`h_{ik} = \phi_i' H_k^{-1} \phi_i`. An
 answer :math:`t` to an entry with score :math:`f_{ik}` changes the score of row :math:`j` by
 
 .. math:: \Delta_j = \frac{\phi_j' H_k^{-1} \phi_i}{1 + h_{ik}} (t - f_{ik}).
@@ -78,12 +78,12 @@ class AnswerValues:
 
     @property
     def others(self) -> Floats:
-        """Expected number of errors in other rows that each answer prevents."""
+        """Expected number of errors that each answer prevents in other rows."""
         return 4 * self.probability * (1 - self.probability) * self.effect
 
     @property
     def total(self) -> Floats:
-        """Expected number of errors in all entries that each answer prevents."""
+        """Expected number of errors that each answer prevents in all entries."""
         return self.own + self.row + self.others
 
     def rank_rows(self, missing: Mask) -> tuple[NDArray[np.intp], Floats]:
@@ -232,7 +232,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats, together: Cells = ()) -> A
         X = F  # without missing scores, and on one scale
     directions = _directions(classifier, X)
     alpha = 1.0  # the squared norm of a row in the space of an rbf kernel
-    given = getattr(classifier, "alpha", "")  # text is a rule for linear models
+    given = getattr(classifier, "alpha", "")  # text names a rule that computes alpha
     if not isinstance(given, str) or (given and classifier.kernel == "linear"):
         alpha = ridge_value(given, X)
     # 2 p (1 - p) decreases by twice the squared change of the probability.
@@ -243,7 +243,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats, together: Cells = ()) -> A
 def row_values(
     classifier: Any, X: Any, Y: Floats, part: float, together: Cells, scored: Any = None
 ) -> tuple[Floats, Floats]:
-    """Return probabilities, and how many errors in other labels of its row each answer prevents."""
+    """Return probabilities, and the errors that each answer prevents in other labels of the row."""
     p = impute(classifier, X, Y, together=together).probabilities
     gains, rules = np.zeros(Y.shape), classifier._completer.rules
     if part:
@@ -288,7 +288,7 @@ class MissingEntries:
         self.leverage = np.einsum("ij,ij->i", self.features, self.solved)
 
     def effects(self) -> Floats:
-        """Sum squared changes of other probabilities if each answer differs from its score by 1."""
+        """Sum squared changes of other probabilities if each answer differs from the score by 1."""
         # sum_j (phi_j' H^-1 phi_i)^2 is a quadratic form, which needs no n x n matrix.
         steep = self.slope[:, None] * self.features
         moved = np.einsum("ij,ij->i", self.solved @ (steep.T @ steep), self.solved)
@@ -319,7 +319,7 @@ def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float =
 def choose_batch(
     values: AnswerValues, missing: Mask, asked: Mask, n: int
 ) -> tuple[NDArray[np.intp], list[Floats]]:
-    """Choose at most ``n`` of the ``asked`` entries, and return all values before each choice."""
+    """Choose up to ``n`` ``asked`` entries; return them and all values before each choice."""
     own, row, p = values.own.copy(), values.row.copy(), values.probability
     others, left = values.others.copy(), asked.copy()
     labels: dict[int, MissingEntries] = {}

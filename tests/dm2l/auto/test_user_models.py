@@ -109,7 +109,7 @@ def test_unsuitable_models_are_refused():
     X, Y, _ = products()
     with pytest.raises(TypeError, match="pairs"):
         AutoClassifier(models=[GaussianNB()]).fit(X, Y)
-    with pytest.raises(ValueError, match="name 'random forest' is used twice"):
+    with pytest.raises(ValueError, match="name 'random forest' is taken"):
         AutoClassifier(models=[("random forest", GaussianNB())]).fit(X, Y)
-    with pytest.raises(ValueError, match="name 'a' is used twice"):
+    with pytest.raises(ValueError, match="name 'a' is taken"):
         AutoClassifier(models=[("a", GaussianNB()), ("a", GaussianNB())]).fit(X, Y)

@@ -108,7 +108,7 @@ def test_the_most_contradicted_rule_is_named_first():
     rules = LabelRules([("rash", "fever"), ("flu", "rash")])
     (warning,) = [line for line in observed_warnings(table, rules) if "contradict" in line]
     assert "30 rows contradict the rules; correct the labels, or remove" in warning
-    assert "(most rows, 29: 'flu => rash')" in warning
+    assert "(most violated, 29: 'flu => rash')" in warning
     assert "(row 2: 'flu' is yes and 'rash' is no, which contradicts 'flu => rash'" in warning
 
 

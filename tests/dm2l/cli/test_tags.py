@@ -134,8 +134,8 @@ def test_the_summary_counts_proposed_overlooked_and_remaining_positives(shelf):
     overlooked = np.maximum(share * 240 - recorded, 0).sum()
     assert n < overlooked
     assert (
-        f"Proposed positives: {n}, in {rows} rows. About {overlooked:.0f} overlooked positives are "
-        f"estimated in the table, so about {overlooked - n:.0f} or more remain.\n"
+        f"Proposed positives: {n}, in {rows} rows. Estimate: {overlooked:.0f} overlooked positives "
+        f"in the table, so at least {overlooked - n:.0f} are not proposed.\n"
     ) in said
 
 

@@ -448,7 +448,7 @@ def test_a_sparse_matrix_with_a_billion_rows_takes_no_memory_for_them(tmp_path):
     X = sp.csc_matrix(np.eye(24, 4))
     X._shape = (2**30 + 24, 4)
     savemat(tmp_path / "m.mat", {"X": X, "Y": np.eye(24, 2)})
-    match = r"'X' of shape \(1073741848, 4\) and 'Y' of shape \(24, 2\) have different numbers"
+    match = r"'X' of shape \(1073741848, 4\) and 'Y' of shape \(24, 2\) differ in sample counts"
     refused(read_mat, tmp_path / "m.mat", match=match)
 
 
