@@ -35,8 +35,8 @@ class ScoreClassifier(CompletionClassifier):
     r"""Classifier whose inputs are the out-of-fold scores of another model.
 
     The scores of each label are calibrated with a slope that is shrunk to the common slope of all
-    labels. A penalized logistic regression adds effects of other labels' scores. Label correlations
-    for :meth:`complete` and :meth:`find_label_errors` are estimated from the final residuals.
+    labels. A penalized logistic regression then uses the scores of the other labels, too. Label
+    correlations for :meth:`complete` and :meth:`find_label_errors` are estimated from residuals.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ class Preconditioner:
         return self._R.T @ W
 
     def step(self, gradient: Any) -> Any:
-        """Return the gradient in ``V`` itself: the Hessian is approximated by the identity."""
+        """Return the gradient in ``V`` unchanged, because the identity approximates the Hessian."""
         return gradient
 
     def hessian(self, problem: SmoothProblem, V: Any) -> Any:

@@ -255,7 +255,7 @@ def _listing(
 def suggest_command(
     output: Path, top: int | None, by_row: bool, as_json: bool, **given: Any
 ) -> None:
-    """Rank missing labels of TABLE by how much an answer helps.
+    """Rank missing labels by how many errors their annotation prevents.
 
     The value of an answer is the expected number of wrong imputations that the answer prevents, in
     the entry itself, in other missing labels of its row, and in the same label of other rows. Row 1

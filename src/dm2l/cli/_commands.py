@@ -16,7 +16,7 @@ COMMANDS = {
     "complete": "Fill in the missing labels of TABLE with MODEL.",
     "predict": "Predict every label of every row of TABLE with MODEL.",
     "evaluate": "Measure how well hidden labels of TABLE are imputed.",
-    "suggest": "Rank missing labels of TABLE by how much an answer helps.",
+    "suggest": "Rank missing labels by how many errors their annotation prevents.",
     "audit": "List suspected label errors of TABLE, most likely first.",
     "review": "Answer questions about missing labels of TABLE in a browser.",
     "backend": "Serve MODEL to Label Studio for annotating rows of TABLE.",

@@ -62,7 +62,7 @@ _save_option = shared.file_option(
     "--max-error-rate",
     callback=shared.share,
     metavar="SHARE",
-    help="With --check: sample entries that dm2l complete fills with this --max-error-rate.",
+    help="With --check: take the sample from entries that complete fills at this error rate.",
 )
 @shared.text_option(
     "--keep",
@@ -152,7 +152,7 @@ def review_command(
             done |= {"answers": n_answers, "other_tasks": n_others}
             tell(f"Saved {n_answers} new answers from {annotated} to {answers}.", err=True)
             if n_others:
-                tell(f"Ignored {n_others} tasks that are not rows of {given['path']}.", err=True)
+                tell(f"Ignored {n_others} tasks that match no row of {given['path']}.", err=True)
         if export_to and output is not None:
             made = make_config(session.table.label_names)
             n_tasks = export_tasks(session, output, given["top"])

@@ -316,8 +316,8 @@ def cutoffs_of(names: Sequence[str], asked: Iterable[str], where: str) -> dict[i
         parts = _REQUEST.fullmatch(str(one))
         if parts is None:
             raise ColumnRequestError(
-                f"A cutoff must be a label, then >=, >, <= or <, then a number, such as "
-                f"'fold_*>=2'; got {one!r}."
+                f"A cutoff must be a label or pattern, then >=, >, <= or <, then a number, "
+                f"such as 'fold_*>=2'; got {one!r}."
             )
         cutoff = Cutoff(parts["side"], parts["value"])
         for j in match_columns(names, parts["column"], where + AMONG_LABELS):

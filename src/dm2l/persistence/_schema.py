@@ -145,7 +145,7 @@ def _forms(node: ast.expr) -> Spec:
         case ast.Name(name):
             form = Alternative(name)
         case _:
-            raise ValueError(f"{ast.unparse(node)!r} is not a valid type in the allow-list.")
+            raise ValueError(f"{ast.unparse(node)!r} in the allow-list is not a valid type.")
     return (form,)
 
 

@@ -391,7 +391,7 @@ class SingularValuesDisplay(Display):
         self.whole_line_ = self._draw(panel, None, label, color="black", linewidth=2.4)
         panel.set_yscale("log")
         panel.xaxis.get_major_locator().set_params(integer=True)
-        number = "number of the singular value, largest first"
+        number = "index of the singular value, largest first"
         canvas.tidy(panel, number, "singular value / largest")
         canvas.legend_above(panel, *panel.get_legend_handles_labels(), columns=1)
         return self

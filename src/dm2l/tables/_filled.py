@@ -74,7 +74,7 @@ def write_completion(
     missing : sequence of str, default=()
         Values that mark missing labels, as passed when the table was read.
     details : str or Path, default=None
-        A .csv, .tsv, .parquet or .xlsx file for columns row, label, answer, probability and look.
+        File to write; its columns are named row, label, answer, probability and look.
     safe_csv : bool, default=False
         Whether to write ``'`` before text that a spreadsheet would run as a formula.
     """

@@ -238,7 +238,7 @@ def _guess_words(name: str, present: Any) -> ColumnUse:
         return ColumnUse(name, "text")
     if 2 * different <= n_rows:
         return ColumnUse(name, "category", note=f"a category with {different} values")
-    why = f"{different} different values in {n_rows} rows, too many for a category"
+    why = f"{different} different values in {n_rows} rows, too many for categories"
     return ColumnUse(name, "unusable", why)
 
 

@@ -243,7 +243,7 @@ def answer_values(classifier: Any, X: Any, Y: Floats, together: Cells = ()) -> A
 def row_values(
     classifier: Any, X: Any, Y: Floats, part: float, together: Cells, scored: Any = None
 ) -> tuple[Floats, Floats]:
-    """Return probabilities, and the errors that each answer prevents in other labels of the row."""
+    """Return probabilities, and expected errors in the rest of a row that an answer prevents."""
     p = impute(classifier, X, Y, together=together).probabilities
     gains, rules = np.zeros(Y.shape), classifier._completer.rules
     if part:
