@@ -29,7 +29,7 @@ _ENOUGH_ROWS = 20  # minimum number of rows for folds if leave-one-out scores ar
 class FitResult:
     """Results of a fit that are not needed for predictions."""
 
-    # Scores (n, c) of known entries by models that were not trained on their row; NaN if undefined.
+    # Leave-one-out or out-of-fold scores (n, c) of known entries; NaN if undefined.
     leave_one_out_scores: NDArray[np.float64] | None = None
     out_of_fold: bool = False  # whether the scores are out of fold, and can be used for calibration
     # Features and signs of a sample of the training rows, if only the sample has scores.

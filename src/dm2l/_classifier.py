@@ -140,7 +140,8 @@ class DM2LClassifier(DM2LParameters, StreamingClassifier):
     strategy : {"auto", "memory", "statistics", "passes"}, default="auto"
         "memory" keeps all rows in memory. "statistics" reads rows once for sufficient statistics.
         "passes" reads rows twice for every evaluation of the objective. "auto" selects the fastest
-        strategy that fits into memory. All strategies give the same results up to rounding.
+        strategy that fits into memory; for arrays, it is "memory", unless "statistics" is much
+        faster. All strategies give the same results up to rounding.
     max_memory : float, default=None
         Memory in bytes that ``strategy="auto"`` may use. The default is half of the free memory.
     random_state : int, RandomState or None, default=None

@@ -31,6 +31,7 @@ from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.maps import FourierMap, KernelColumns, KernelMap, LandmarkMap
 from dm2l._solvers.objective import Objective
 from dm2l._solvers.problem import (
+    ConcaveProblem,
     Preconditioner,
     Problem,
     SmoothProblem,
@@ -159,7 +160,7 @@ class Trainer:
                 work.features.variance = float(variances.sum())
                 alpha = default_ridge(variances)
             elif isinstance(alpha, str):
-                alpha = self.ridge(work.features.spread(rows))
+                alpha = self.alpha_value(work.features.spread(rows))
             problem = work.problem(alpha)
             if work.pu is not None:
                 entries = EntryWeights.of(T, targets=work.pu.targets(alpha))
@@ -185,7 +186,7 @@ class Trainer:
         return SolverResult(
             mask=mask,
             solution=solution,
-            weights=self.weights(X, W, work.feature_map, mask),
+            weights=self.weights_of(X, W, work.feature_map, mask),
             leave_one_out_scores=None if unseen is None else mask.spread(unseen),
             prior=None if work.pu is None else work.pu.prior,
         )
@@ -334,7 +335,7 @@ class Trainer:
             trace = float(arrays.namespace(K).linalg.trace(K))
             scores = KernelOperator(K, bool(self.fit_intercept))
             del K
-            if min(alphas or [self.ridge(scores.spread())]) > _LEAST_RIDGE * trace:
+            if min(alphas or [self.alpha_value(scores.spread())]) > _LEAST_RIDGE * trace:
                 feature_map, features = columns, scores
         if features is None:
             Phi = feature_map.fit(X)
@@ -363,7 +364,7 @@ class Trainer:
         )
         return Workspace(feature_map, features, objective, pu)
 
-    def ridge(self, variances: Any) -> float:
+    def alpha_value(self, variances: Any) -> float:
         """Return alpha as a number; "scale" is computed from the ``variances`` of the features."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
@@ -374,7 +375,7 @@ class Trainer:
 
     def solve(
         self,
-        problem: SmoothProblem,
+        problem: ConcaveProblem,
         feature_map: FeatureMap,
         ridge: Callable[[], Any],
         start: Any,
@@ -438,7 +439,7 @@ class Trainer:
         if iteration % max(1, 10 // int(self.verbose)) == 0 or iteration == 1:
             sys.stderr.write(f"[DM2L] iteration {iteration:4d}  objective {value:.6g}\n")
 
-    def weights(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
+    def weights_of(self, X: Any, W: Any, feature_map: FeatureMap, mask: LearnableMask) -> Weights:
         """Return weights for predictions from the weights ``W`` (size, c) of a training problem."""
         xp, learnable = arrays.namespace(X), mask.learnable
         intercept = mask.constant.copy()

@@ -251,7 +251,9 @@ def _kernel(graph: _Graph, X: str, model: Any) -> str:
     affine = graph("Add", graph("Mul", inner, gamma), float(kernel.coef0))
     if kernel.kernel == "sigmoid":
         return graph("Tanh", affine)
-    return graph("Pow", affine, float(kernel.degree))
+    if kernel.kernel in ("poly", "polynomial"):
+        return graph("Pow", affine, float(kernel.degree))
+    raise NotImplementedError(f"kernel={kernel.kernel!r} cannot be converted to ONNX.")
 
 
 def _probabilities(graph: _Graph, scores: str, calibrator: Any) -> str:

@@ -400,9 +400,9 @@ def test_a_fit_leaves_the_coupling_for_later(model, data, tmp_path, monkeypatch)
     X, Y, _ = data
     made, fit = [], LabelCorrelation.fit
 
-    def count(*arguments):
+    def count(*arguments, **options):
         made.append(1)
-        return fit(*arguments)
+        return fit(*arguments, **options)
 
     monkeypatch.setattr(LabelCorrelation, "fit", count)
     model.fit(X, Y)

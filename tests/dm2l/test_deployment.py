@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV
+from dm2l import AutoClassifier, DM2LClassifier, DM2LClassifierCV, deployment
 from dm2l.baselines import (
     GLOCALClassifier,
     LEMLClassifier,
@@ -177,6 +177,13 @@ def test_a_model_without_a_graph_says_why(data, why):
     X, Y, _ = data
     with pytest.raises(ValueError, match=f"cannot be exported: .*{why}"):
         to_onnx(REFUSED[why].fit(X, Y))
+
+
+def test_a_kernel_without_a_formula_is_not_exported_as_another_kernel(data, monkeypatch):
+    X, Y, _ = data
+    monkeypatch.setattr(deployment, "_KERNELS", (*deployment._KERNELS, "laplacian"))
+    with pytest.raises(NotImplementedError, match="'laplacian'"):
+        to_onnx(kernel("laplacian").fit(X, Y))
 
 
 def test_further_models_without_a_graph_say_why(data):

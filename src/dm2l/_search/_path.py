@@ -185,7 +185,7 @@ class Grid(NamedTuple):
         several = LearnableMask(np.tile(mask.learnable, k), np.tile(mask.constant, k), mask.keep)
         W = weights[0] if k == 1 else prepared.features.xp.concat(weights, axis=1)
         W_given = prepared.features.to_original(W)
-        found = self.fitting.weights(X, W_given, prepared.feature_map, several)
+        found = self.fitting.weights_of(X, W_given, prepared.feature_map, several)
         with arrays.checked_numbers(X_test):
             learnt = found.scores(X_test, several)
             arrays.check_finite(learnt, "Scores")

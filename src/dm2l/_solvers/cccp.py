@@ -17,7 +17,7 @@ from scipy.optimize import OptimizeResult, line_search, minimize
 
 from dm2l._solvers.lbfgs import solve_lbfgs
 from dm2l._solvers.nuclear import thresholded_nuclear_norm
-from dm2l._solvers.problem import Problem, Report, Solution
+from dm2l._solvers.problem import ConcaveProblem, Problem, Report, Solution
 from dm2l._utils.arrays import asarray_like, to_numpy
 
 DELTA = 0.005  # threshold for singular values in Algorithm 2
@@ -30,10 +30,15 @@ _norm = partial(thresholded_nuclear_norm, delta=DELTA)
 
 
 def solve_cccp(
-    problem: Any, preconditioner: Any, W: Any, *, tol: float, max_iter: int, report: Any = None
+    problem: ConcaveProblem,
+    preconditioner: Any,
+    W: Any,
+    *,
+    tol: float,
+    max_iter: int,
+    report: Any = None,
 ) -> Solution:
     """Repeat until ``J`` converges: linearize the concave part, and minimize the surrogate."""
-    # ``problem`` is a SmoothProblem that can linearize its global norm.
     evaluations = problem.n_evaluations
     history = [problem.exact(W)]
     converged = False

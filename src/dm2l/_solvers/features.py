@@ -1,8 +1,9 @@
 """Features and feature maps of linear and kernel models, and the default alpha.
 
-Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For a kernel model, ``Phi``
-is a factor of the kernel matrix, ``K = Phi Phi'``. The kernel model with coefficients ``A`` is then
-a linear model on ``Phi`` with ``||W||_F^2 = tr(A'KA)``; see :mod:`dm2l._solvers.maps`.
+Scores are ``F = Phi W + 1 b'``. For a linear model, ``Phi`` is ``X``. For most kernel models,
+``Phi`` is a factor of the kernel matrix, ``K = Phi Phi'``. A kernel model with coefficients ``A``
+is then a linear model on ``Phi`` with ``||W||_F^2 = tr(A'KA)``. :mod:`dm2l._solvers.maps` lists
+the maps; for exact kernels with norms, see :mod:`dm2l._solvers.kernel_problem`.
 """
 
 import itertools

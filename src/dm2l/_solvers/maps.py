@@ -1,12 +1,14 @@
 """Kernel models as feature maps.
 
-With ``K = Phi Phi'``, a kernel model is a linear model on ``Phi``. There are three maps:
+With ``K = Phi Phi'``, a kernel model is a linear model on ``Phi``. There are four maps:
 
 * :class:`KernelMap`: an exact factor of the kernel matrix, which needs ``n^2`` memory, or a
   Nystroem factor with ``r`` columns, for any kernel;
 * :class:`FourierMap`: ``r/2`` random frequencies for the rbf kernel, with an error of about
   ``1/sqrt(r)``; the model stores no training rows;
-* :class:`KernelColumns`: ``Phi = K``, used by the published solver.
+* :class:`KernelColumns`: ``Phi = K``, for the published solver, and for exact kernels with nuclear
+  norms, where a :class:`~dm2l._solvers.kernel_problem.KernelOperator` has scores as variables;
+* :class:`LandmarkMap`: a Nystroem factor with fixed rows, which transforms any rows.
 """
 
 from collections.abc import Callable
@@ -36,7 +38,7 @@ _ANGLES = 2**20  # maximum number of angles that a FourierMap keeps in memory
 
 
 class KernelColumns(FeatureMap):
-    """The map ``Phi = K`` with weights ``A``, as in equation (4) of the paper."""
+    """The kernel matrix ``K`` with coefficients ``A``, as in equation (4) of the paper."""
 
     error = 0.0
     pivots: NDArray[np.intp]  # training rows with coefficients

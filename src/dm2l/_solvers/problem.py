@@ -76,13 +76,23 @@ class SmoothProblem(Protocol):
     def at_zero(self) -> float: ...  # J(0)
     def gram(self) -> Any: ...  # Phi'Phi
     def right(self) -> Any: ...  # Phi'T
-    def product(self, W: Any) -> Any: ...  # Phi'(O * Phi W): the Hessian of the loss, times W
+    # Phi'(O * Phi W), the Hessian of the loss times W; KernelProblem adds the ridge.
+    def product(self, W: Any) -> Any: ...
     def exact(self, W: Any) -> float: ...  # the exact objective
     def to_original(self, W: Any) -> Any: ...  # from weights of centred features
     def from_original(self, W: Any) -> Any: ...  # the inverse of to_original
 
     def evaluate(self, W: Any, norm: Norm, *, curvature: bool = False) -> Evaluation:
         """Return the smoothed and the exact objective, and the gradient in ``W``."""
+
+
+class ConcaveProblem(SmoothProblem, Protocol):
+    """A problem whose global norm can be linearized, as in Algorithm 1."""
+
+    def linearize(self, W: Any) -> Any: ...  # a subgradient of the global norm
+    def evaluate(
+        self, W: Any, norm: Norm, linear: Any = None, *, curvature: bool = False
+    ) -> Evaluation: ...  # ``linear`` replaces the global norm
 
 
 class Problem:

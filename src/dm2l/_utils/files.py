@@ -23,8 +23,9 @@ from secrets import token_hex
 from typing import IO, Any
 
 AnyPath = str | os.PathLike[str]
-# Suffixes of text tables with a header.
+# Suffixes of tables with named columns.
 TEXT, PARQUET, EXCEL = (".csv", ".tsv", ".tab", ".txt"), (".parquet", ".pq"), (".xlsx",)
+TABLES = (*TEXT, *PARQUET, *EXCEL)
 MEMORY_HINT = (
     "Keep fewer columns or a sample of the rows, or use a machine with more memory. A model that "
     "was fitted to a sample can complete a large table that is split into several files."

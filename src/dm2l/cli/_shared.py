@@ -24,7 +24,7 @@ from rich.text import Text
 from sklearn.exceptions import ConvergenceWarning
 
 from dm2l._search._search import usual_scoring
-from dm2l._utils.files import EXCEL, PARQUET, TEXT, printable, suffix_of
+from dm2l._utils.files import TABLES, printable, suffix_of
 from dm2l.io._columns import ColumnRequestError
 from dm2l.io._label_columns import label_columns
 from dm2l.io._table import check_encoding, check_separator
@@ -45,7 +45,7 @@ Command = Callable[..., Any]
 _IN_PYTHON = re.compile(r" \((?:\w+=,? ?)+(?:in Python)?\)")
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_TABLES = (*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS)
+_TABLES = (*TABLES, *MATRIX_FORMATS)
 TYPED = ParameterSource.COMMANDLINE
 _PAIR = np.eye(2, dtype=bool)  # positive entries, one per row
 

@@ -245,8 +245,9 @@ class LabelCompleter:
             # Implied entries are not predicted; including them would understate the error rate.
             free = None if rules is None else ~rules._logic.redundant(T)
             # Only in an ensemble can a base model have been fitted to imputed labels.
-            options = threshold, order, calibrated, free, overfit if calibrated else None
-            correlation = partial(LabelCorrelation.fit, T, scores, *options)
+            overfit = overfit if calibrated else None
+            options: Any = {"calibrated": calibrated, "free": free, "overfit": overfit}
+            correlation = partial(LabelCorrelation.fit, T, scores, threshold, order, **options)
         return cls(
             *(thresholds, learnable, calibrator, threshold is None, rows, curves, correlation),
             rules=rules,
@@ -337,7 +338,7 @@ class LabelCompleter:
     def _impute(
         self, X: Any, T: Signs, open_: Mask, scores: Floats, probabilities: Any, bounded: bool
     ) -> Imputation:
-        """Impute labels without rules, from features and, where ``open_`` is true, known labels."""
+        """Impute from features and, where ``open_``, known labels; `impute` replaces ``chosen``."""
         learnt, correlation = self.learnable, self.correlation
         if correlation is None or (learnt.sum() < 2 and not bounded):
             p = self.probabilities(scores) if probabilities is None else probabilities
@@ -405,8 +406,9 @@ class CompletionMixin:
 
         With ``coupling``, missing labels are predicted from the features *and* the known labels of
         their row: scores are conditional means, and decisions follow calibrated probabilities.
-        Training rows are recognized, and their held-out scores are used. Without ``coupling``, and
-        in rows without a known label, missing labels are predicted only from the features.
+        If the model overfits, held-out scores replace the scores of known entries of training rows.
+        Without ``coupling``, and in rows without a known label, missing labels are predicted only
+        from the features.
 
         Parameters
         ----------
@@ -421,9 +423,10 @@ class CompletionMixin:
             "predict_proba", and -1/+1 with "decision_function".
         max_error_rate : float or (float, float), default=None
             Maximum expected error rate of the labels filled with yes, and of the labels filled with
-            no; a pair contains both rates. As many labels as possible are filled. Labels with at
-            least 500 predictions have their own bounds, and all others share a bound. Requires
-            ``coupling``; see :class:`dm2l.completion.ErrorRateBound` for the assumptions.
+            no; a pair ``(yes, no)`` sets both maxima. As many labels as possible are filled. Labels
+            with at least 500 predictions have their own bounds, and all others share a bound.
+            Requires ``coupling`` and ``method="predict"``; see
+            :class:`dm2l.completion.ErrorRateBound` for the assumptions.
         return_summary : bool, default=False
             Whether to also return the numbers of labels that were filled.
 
@@ -456,7 +459,8 @@ class CompletionMixin:
             filled = np.where(missing, answers, given.signs > 0 if proba else given.signs)
         framed = self._follow(filled, y) if is_non_numpy(y) else frame_like(filled, y)
         if return_summary:
-            return framed, CompletionSummary.of(missing, found.chosen, found.positive, *found[4:])
+            counts = found.chosen, found.positive, found.expected_wrong, found.implied
+            return framed, CompletionSummary.of(missing, *counts)
         return framed
 
     def _score_and_impute(

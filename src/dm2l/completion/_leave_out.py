@@ -96,9 +96,10 @@ def leave_one_out_scores(
     exact: bool = False,
     entries: EntryWeights | None = None,
 ) -> Any:
-    """Return leave-one-out scores of masked ridge for known entries as a numpy array."""
+    """Return leave-one-out scores of masked ridge for known entries, and its scores elsewhere."""
     # The intercept is computed from all rows. If a positive of a rare label were left out, the
-    # intercept would be lower, and positives would get lower scores than negatives.
+    # intercept would be lower, and positives would get lower scores than negatives. If leverages
+    # are too high, known entries get out-of-fold scores, or are NaN.
     known, entries = T != 0, entries or EntryWeights()
     weights = entries.weights
     V = conjugate_gradients(problem, factor, tol=TOL, start=factor.to_variables(W))

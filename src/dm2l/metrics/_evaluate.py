@@ -1,4 +1,4 @@
-"""All metrics at once, a table of metrics per label, and metrics for positive-unlabelled labels."""
+"""Several metrics at once, metrics of each label, and metrics for positive-unlabelled labels."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
+from dm2l._utils.inputs import check_choice
 from dm2l.metrics import _at_k, _decisions, _ranking, _reading
 from dm2l.metrics._reading import Convention, MetricOptions, MetricValue
 
@@ -27,7 +28,9 @@ def evaluate(
     only: Sequence[str] | None = None,
     **options: Unpack[MetricOptions],
 ) -> dict[str, MetricValue]:
-    """Compute all metrics, or the metrics in ``only``, for the same labels and scores.
+    """Compute ranking and decision metrics, or the metrics in ``only``, for the same scores.
+
+    ``ndcg_at_k``, the propensity-scored metrics and ``calibrated_log_loss`` are not included.
 
     Parameters
     ----------
@@ -42,7 +45,7 @@ def evaluate(
     k : sequence of int, default=(1, 3, 5)
         Values of ``k`` for ``precision_at_k``. Values above the number of labels are ignored.
     only : sequence of str, default=None
-        Names of the metrics to compute; None computes all.
+        Names of the metrics to compute; None means all of them.
     **options : dict
         ``undefined``, ``estimate``, ``rates`` and ``sample_weight`` as in :func:`ranking_loss`.
 
@@ -73,6 +76,9 @@ def evaluate(
         **{f"precision_at_{at}": partial(_at_k.precision_at_k, given, None, at) for at in within},
         **{name: partial(getattr(_decisions, name), given, P) for name in _DECISIONS},
     }
+    names = dict.fromkeys([*tasks, *(f"precision_at_{at}" for at in k)])
+    for name in only or ():
+        check_choice("each name in only", name, *names)
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return {name: task() for name, task in tasks.items() if only is None or name in only}
 

@@ -49,12 +49,12 @@ def fit_sums(
     terms |= {"local": fitting.local, "discriminant": fitting.discriminant}
     size = statistics.n_features + terms["intercept"]
     with blas_threads(selection.learnable.sum() * size**2):
-        alpha = fitting.ridge(statistics.variances())
+        alpha = fitting.alpha_value(statistics.variances())
         problem = make(fitting.lambda_d, alpha, **terms)
         start = last and fitting.start(problem, feature_map, last, selection)
         solution = fitting.solve(problem, feature_map, problem.ridge, start)
         W = problem.to_original(solution.W)
-        weights = fitting.weights(feature_map.inputs(X), W, feature_map, selection)
+        weights = fitting.weights_of(feature_map.inputs(X), W, feature_map, selection)
         fit = SolverResult(mask=selection, solution=solution, weights=weights)
         if fitting.coupling != "residual":
             return fit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dm2l._utils.files import EXCEL, PARQUET, TEXT, suffix_of, unpacked_name
+from dm2l._utils.files import unpacked_name
 from dm2l.review._columns import Labels
 from dm2l.review._journal import Journal, table_digest
 from dm2l.review._sample import FilledRate
@@ -75,5 +75,5 @@ def export_answers(table: Table, Y: Labels, output: Path, marks: Sequence[str], 
 def export_name(table: Table) -> str:
     """Return a file name for the table with the answers, in the table's format if possible."""
     name = unpacked_name(table.path)
-    suffix = name.suffix if suffix_of(name) in (*TEXT, *PARQUET, *EXCEL) else ".npz"
+    suffix = name.suffix if table.bunch is None else ".npz"  # see check_form in dm2l.tables
     return f"{name.stem}-reviewed{suffix}"

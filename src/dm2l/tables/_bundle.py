@@ -23,6 +23,7 @@ from dm2l.persistence import ModelFileError, load_model, save_model
 from dm2l.tables._kinds import DATES, KINDS
 from dm2l.tables._measures import MEASURES
 from dm2l.tables._model import TableModel
+from dm2l.tables._options import KERNELS
 from dm2l.tables._output import plain_values
 
 # Kinds of columns; the kinds of feature columns come first.
@@ -162,12 +163,12 @@ def _check_values(model: TableModel) -> None:
         ),
         "settings": settings is None
         or (
-            settings.kernel in ("linear", "rbf", "tanimoto")
+            settings.kernel in {*KERNELS} - {"auto"}
             and math.isfinite(settings.lambda_d + settings.alpha)
         ),
         "estimate": estimate is None
         or (
-            estimate.values.keys() == {key for key, *_ in MEASURES}
+            estimate.values.keys() <= {key for key, *_ in MEASURES}
             and min(estimate.n_entries, estimate.repetitions) >= 0
         ),
         "correlation": model.correlation.dtype == np.float64

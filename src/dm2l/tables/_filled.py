@@ -112,6 +112,8 @@ def check_form(table: Table, output: Path) -> None:
         wanted = (*TEXT, *EXCEL)
     elif suffix in (*PARQUET, *EXCEL):
         wanted = PARQUET if suffix in PARQUET else EXCEL
+    elif suffix:
+        raise ValueError(f"{table.path}: tables of type {suffix!r} cannot be completed as a file.")
     else:
         raise ValueError(
             "A table that was made from a data frame cannot be completed as a file. Assign "

@@ -83,7 +83,7 @@ def impute(
     )
 
 
-# (key, printed name, whether higher is better)
+# (key, printed name, whether higher is better); model files may lack some of the keys
 MEASURES = (
     ("label_auc", "macro AUC", True),
     ("label_average_precision", "macro average precision", True),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dm2l._utils import require
-from dm2l._utils.files import EXCEL, PARQUET, TEXT, atomic_write
+from dm2l._utils.files import EXCEL, PARQUET, TABLES, atomic_write
 from dm2l.io._xlsx_file import write_sheet
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -21,9 +21,8 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?")
 
 def check_suffix(path: Path) -> None:
     """Reject a file name whose suffix is not that of a text, Parquet or Excel file."""
-    known = (*TEXT, *PARQUET, *EXCEL)
-    if path.suffix.lower() not in known:
-        raise ValueError(f"{path} must end in {', '.join(known[:-1])} or {known[-1]}.")
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(f"{path} must end in {', '.join(TABLES[:-1])} or {TABLES[-1]}.")
 
 
 def write_columns(path: Path, columns: Mapping[str, Any], *, safe: bool = False) -> None:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dm2l._utils import require
-from dm2l._utils.files import EXCEL, PARQUET, TEXT, DataFileError, suffix_of
+from dm2l._utils.files import EXCEL, PARQUET, TABLES, TEXT, DataFileError, suffix_of
 from dm2l.io import read_arff, read_mat, read_npz, read_svmlight
 from dm2l.io._columns import as_list, check_distinct, choose_labels, labels_without, matches_pattern
 from dm2l.io._label_columns import ColumnGroup, LabelReader, LabelVocabulary, label_columns
@@ -163,7 +163,7 @@ def read_table(
         file = CsvFile(path, separator=separator, decimal=decimal, encoding=encoding)
         decimal = file.decimal
     else:
-        known = ", ".join((*TEXT, *PARQUET, *EXCEL, *MATRIX_FORMATS))
+        known = ", ".join((*TABLES, *MATRIX_FORMATS))
         raise ValueError(f"{path}: files of type {suffix!r} cannot be read. Use one of {known}.")
     names = list(frame.columns) if file is None else file.names
     chosen = [] if labels is None else labels_without(names, labels, drop, str(path))

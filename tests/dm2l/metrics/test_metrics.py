@@ -829,6 +829,16 @@ def test_evaluate_names_every_metric_and_leaves_out_k_beyond_the_labels(c, depth
     assert names == RANKING_NAMES | BIPARTITION_NAMES | {f"precision_at_{k}" for k in depths}
 
 
+def test_evaluate_computes_only_known_metrics(rng):
+    problem = ordinary_problem(rng, n=10, c=3, holes=0)
+    only = ["one_error", "precision_at_5"]  # k above the number of labels is ignored
+    assert list(metrics.evaluate(problem.Y, problem.scores, only=only)) == ["one_error"]
+    assert metrics.evaluate(problem.Y, problem.scores, only=()) == {}
+    for wrong in (["label_acu"], ["precision_at_2"], "one_error"):
+        with pytest.raises(ValueError, match=r"each name in only must be one of 'ranking_loss', "):
+            metrics.evaluate(problem.Y, problem.scores, only=wrong)
+
+
 def evaluated(problem: Problem, **kwargs: Any) -> dict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)

@@ -53,6 +53,30 @@ def saved(model, path, change):
     return path
 
 
+def test_files_of_earlier_versions_may_lack_a_metric_but_not_have_an_unknown_one(model, tmp_path):
+    def forget(classifier):
+        del classifier.table_["estimate"]["values"]["brier"]
+
+    def add(classifier):
+        values = classifier.table_["estimate"]["values"]
+        values["unknown"] = values["brier"]
+
+    before = load_bundle(saved(model, tmp_path / "old.dm2l", forget)).estimate.values
+    assert {*before} == {*model.estimate.values} - {"brier"}
+    assert before["label_auc"] == model.estimate.values["label_auc"]
+    with pytest.raises(ModelFileError, match="'estimate'"):
+        load_bundle(saved(model, tmp_path / "new.dm2l", add))
+
+
+@pytest.mark.parametrize("kernel", ["auto", "poly"])
+def test_a_record_can_only_name_a_kernel_of_the_command_line(kernel, model, tmp_path):
+    def rename(classifier):
+        classifier.table_["settings"]["kernel"] = kernel
+
+    with pytest.raises(ModelFileError, match="'settings'"):
+        load_bundle(saved(model, tmp_path / "k.dm2l", rename))
+
+
 def test_scrambled_records_of_the_table_are_refused_or_harmless(model, tmp_path):
     outcomes = {True: 0, False: 0}
     for seed in range(60):

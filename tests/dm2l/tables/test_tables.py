@@ -33,6 +33,7 @@ from dm2l.io._columns import ColumnRequestError, choose_labels
 from dm2l.io._label_columns import LabelReader
 from dm2l.io._table import quote, records, unquote
 from dm2l.persistence import save_model
+from dm2l.review._export import export_name
 from dm2l.tables import (
     Completion,
     FitOptions,
@@ -51,7 +52,7 @@ from dm2l.tables import (
     write_completion,
 )
 from dm2l.tables import _options as chosen
-from dm2l.tables._filled import find_spelling
+from dm2l.tables._filled import check_form, find_spelling
 from dm2l.tables._inspection import _label_counts, _positive_warnings
 from dm2l.tables._kinds import ColumnUse, column_kinds
 from dm2l.tables._measures import interval, measure
@@ -594,6 +595,13 @@ def test_a_table_without_a_file_cannot_be_written_and_that_is_said(tmp_path):
     for name in ("o.csv", "o.parquet"):
         with pytest.raises(ValueError, match=r"made from a data frame .* completion\.positive"):
             write_completion(_completion(table.Y, ["y"]), table, tmp_path / name)
+
+
+def test_a_format_without_a_writer_is_named_and_not_called_a_data_frame():
+    table = replace(table_from_frame(_frame(mass=np.arange(60) % 7), "y"), path=Path("in.orc"))
+    with pytest.raises(ValueError, match=r"in\.orc: tables of type '\.orc' cannot be completed"):
+        check_form(table, Path("out.orc"))
+    assert export_name(table) == "in-reviewed.orc"
 
 
 def test_files_larger_than_memory_are_refused_with_advice(write, monkeypatch):
