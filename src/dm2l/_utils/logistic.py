@@ -22,7 +22,7 @@ SHORTER, SHORTENINGS = 0.25, 10
 
 @dataclass
 class LogisticProblem:
-    """Logistic regressions of all labels, padded to equal lengths with entries of weight zero."""
+    """Data of one regression per label, padded to equal lengths with entries of weight zero."""
 
     Z: Floats  # (c, p, N), the inputs
     t: Floats  # (c, N), the signs

@@ -73,7 +73,7 @@ class Completion:
     overlooked: float = np.nan
 
     def count(self, entries: NDArray[np.bool_]) -> int:
-        """Count entries; all entries in the same cell of exclusive labels count as one."""
+        """Count label entries; several entries in a cell of exclusive labels count as one."""
         return count_cells(entries, self.exclusive)
 
     @property

@@ -88,7 +88,7 @@ def preparation(uses: Sequence[ColumnUse] | None, inputs: Any = None, *, raw: bo
 
 
 class ClippedScaler(StandardScaler):
-    """Scaler that computes means and deviations without far outliers, and clips these outliers."""
+    """Scaler that ignores far outliers in means and standard deviations, and clips the outliers."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Compute means and deviations without far outliers."""

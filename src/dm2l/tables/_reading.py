@@ -224,7 +224,7 @@ def table_from_frame(
 
 
 def count_cells(entries: NDArray[np.bool_], exclusive: Cells) -> int:
-    """Count label entries; all entries in the same cell of exclusive labels count as one."""
+    """Count label entries; several entries in a cell of exclusive labels count as one."""
     twice = (np.sum(entries[:, labels].sum(axis=1).clip(1) - 1) for labels, _ in exclusive)
     return int(entries.sum() - sum(twice))
 

@@ -288,7 +288,7 @@ class MissingEntries:
         self.leverage = np.einsum("ij,ij->i", self.features, self.solved)
 
     def effects(self) -> Floats:
-        """Sum squared changes of other probabilities if each answer differs from the score by 1."""
+        """Sum squared changes of other probabilities, if each answer is 1 away from the score."""
         # sum_j (phi_j' H^-1 phi_i)^2 is a quadratic form, which needs no n x n matrix.
         steep = self.slope[:, None] * self.features
         moved = np.einsum("ij,ij->i", self.solved @ (steep.T @ steep), self.solved)
@@ -319,7 +319,7 @@ def answer_effects(Phi: Floats, Y: Floats, alpha: float, slope: Floats | float =
 def choose_batch(
     values: AnswerValues, missing: Mask, asked: Mask, n: int
 ) -> tuple[NDArray[np.intp], list[Floats]]:
-    """Choose up to ``n`` ``asked`` entries; return them and all values before each choice."""
+    """Choose up to ``n`` ``asked`` entries; also return all entry values at each choice."""
     own, row, p = values.own.copy(), values.row.copy(), values.probability
     others, left = values.others.copy(), asked.copy()
     labels: dict[int, MissingEntries] = {}

@@ -80,7 +80,7 @@ def test_labels_become_the_same_cells_again(data, kind):
         (["a", "b", "c"], {}, "'y' holds 'a' in row 0"),  # as identifiers would
         (["low", "mid", "hgih"], {"values": "y=low<mid<high"}, r"'hgih' in row 2.*low, mid, high"),
         (["a"], {"values": "y=low<low"}, "must be COLUMN=LOW<MID<HIGH"),
-        ([" ".join(map(str, range(2000)))], {"split": " "}, "2000 different tags.* At most 1000"),
+        ([" ".join(map(str, range(2000)))], {"split": " "}, "2000 different tags.* at most 1000"),
         (["a" * 101, "b", "c"] * 2, {}, "3 different values.*100 characters"),
         (["[" * 100_000] * 2, {}, r"'y' holds '\[\["),
         (["a,b", "y=a"], {"split": ",", "values": "y"}, None),
@@ -103,7 +103,7 @@ def test_labels_of_two_columns_with_one_name_are_refused():
 
 def test_a_word_for_missing_labels_is_no_step_of_an_order():
     frame = pd.DataFrame({"pain": ["none", "low", "high"] * 3})
-    with pytest.raises(ValueError, match="Write another word for none"):
+    with pytest.raises(ValueError, match="Rename values called none"):
         read_labels(frame, values="pain=none<low<high")
 
 
