@@ -801,7 +801,7 @@ def test_a_source_can_still_be_calibrated_in_memory():
 def test_arguments_that_contradict_each_other_are_refused():
     X, Y = make_data(26, n=60)
     source = RowBlocks.from_arrays(X, Y, rows=20)
-    with pytest.raises(ValueError, match="contain their labels"):
+    with pytest.raises(ValueError, match="contain labels, masks and weights"):
         uncoupled().fit(source, Y)
     with pytest.raises(ValueError, match="strategy must be one of 'auto', 'memory'"):
         uncoupled(strategy="magic").fit(X, Y)
