@@ -192,7 +192,8 @@ def _show_model(model: TableModel, n_rows: int, scoring: str, verbose: bool) -> 
     estimate = model.estimate
     if estimate is None:
         return
-    means = [(words, estimate.values[key]) for key, words, _ in MEASURES]
+    stored = estimate.values
+    means = [(words, stored[key]) for key, words, _ in MEASURES if key in stored]
     # With a single label, the ranking of labels within a row is undefined.
     metrics = [(words, f"{v.mean:.3f}", _span(v)) for words, v in means if v.mean == v.mean]
     folds = f"Cross-validation: {estimate.repetitions} folds"

@@ -437,9 +437,9 @@ class LabelErrors:
         for row, labels in conflicts:
             at = order[slice(*np.searchsorted(rows, [row, row + 1]))]
             at = at[np.isin(self.label[at], labels)]
-            some = 1 - np.prod(1 - ranges[:, at], axis=1, keepdims=True)
-            ranges[:, at] = np.minimum(ranges[:, at] / np.maximum(some, 1e-300), 1.0)
-        p, lowest = ranges
+            none = np.log1p(-np.minimum(ranges[:, at], 1 - 1e-16)).sum(axis=1, keepdims=True)
+            ranges[:, at] = np.minimum(ranges[:, at] / np.maximum(-np.expm1(none), 1e-300), 1.0)
+        p, lowest = ranges[0], ranges.min(axis=0)
         contradicted = np.asarray(self.contradicted, dtype=bool) | (p > self.probability)
         parts = p, contradicted, np.asarray(self.deviation), lowest
         order = np.argsort(-p, kind="stable")

@@ -286,7 +286,7 @@ class Audit:
         """Return the expected share of errors in the first ``n`` entries, and a 95 % interval."""
         p = self.probability[:n]
         n, low, high = max(len(p), 1), np.nan, np.nan
-        if self.deviation is not None and self.lowest is not None:
+        if len(p) and self.deviation is not None and self.lowest is not None:
             values = np.stack([self.lowest[:n], p])
             # Two variances: of the table's error rate, and of each label's error given this rate.
             var = (self.deviation[:n].sum() ** 2 + (values * (1 - values)).sum(axis=1)) / n**2

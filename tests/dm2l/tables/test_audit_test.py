@@ -1,5 +1,7 @@
 """The test of an audit inverts known labels and counts them among the first suspects."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from dm2l import DM2LClassifier
 from dm2l.completion import LabelErrors
 from dm2l.tables import FitOptions, audit_table, fit_table, table_from_frame
-from dm2l.tables._completion import FIRST, INVERTED, REPEATED, _test_audit
+from dm2l.tables._completion import FIRST, INVERTED, REPEATED, Audit, _test_audit
 
 
 def audit_test(Y, X, *, together):
@@ -137,3 +139,31 @@ def test_error_rates_are_those_of_models_of_other_rows(refit, monkeypatch):
     assert (np.diff(against[against > 0.6]) <= 1e-12).all()
     assert np.allclose(found.probability, of(signs, held_out).probability)
     assert np.array_equal(p, held_out) == (not refit)
+
+
+def test_errors_given_conflicts_have_bounds_below_their_probabilities():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random((4000, 2)) < 0.5, 0.7, 0.98)
+    T = np.where(rng.random(p.shape) < np.where(p == 0.7, 0.3, 0.02), -1, 1).astype(np.int8)
+    rows = np.flatnonzero(p[:, 0] != p[:, 1])[:20]
+    found = LabelErrors.of(T, p)._given([(row, np.array([0, 1])) for row in rows])
+    assert (found.lowest <= found.probability).all()
+    for row in rows:  # at least one of the two is wrong
+        here = found.probability[found.row == row]
+        assert here.sum() >= 1 - 1e-9
+
+
+def test_tiny_error_probabilities_of_a_conflict_do_not_vanish():
+    found = LabelErrors.of(np.ones((1, 2), dtype=np.int8), np.full((1, 2), 0.9))
+    tiny = replace(found, probability=np.full(2, 1e-17), lowest=np.full(2, 1e-17))
+    given = tiny._given([(0, np.array([0, 1]))])
+    np.testing.assert_allclose(given.probability, 0.5)
+    np.testing.assert_allclose(given.lowest, 0.5)
+
+
+def test_an_empty_audit_has_no_interval():
+    none = np.empty(0)
+    audit = Audit(none, [], none, none, none, none, none, [], lowest=none)
+    expected = audit.expected_errors(20)
+    assert expected.mean == 0
+    assert np.isnan([expected.low, expected.high]).all()
