@@ -98,31 +98,24 @@ for line in ("--help", "--version", "fit --help"):
     result = CliRunner().invoke(cli, line.split())
     assert result.exit_code == 0, result.output
     print(*sorted({name.partition(".")[0] for name in sys.modules}))
-for name in [name for name in sys.modules if name.startswith(("rich", "dm2l.cli._"))]:
-    del sys.modules[name]
-sys.modules["rich"] = None
-dm2l.cli.main()
 """
 
 
-@pytest.fixture(scope="module")
-def loaded():
-    """Names of modules after each command, and the end of one without rich."""
-    command = [sys.executable, "-c", LOADED, "demo"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return [set(line.split()) for line in done.stdout.splitlines()[:3]], done
-
-
-def test_a_command_loads_no_other(loaded):
-    after_help, after_version, after_help_of_fit = loaded[0]
+def test_a_command_loads_no_other():
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = [set(line.split()) for line in done.stdout.splitlines()]
+    after_help, after_version, after_help_of_fit = loaded
     assert not {"numpy", "scipy", "sklearn", "pandas", "rich"} & (after_help | after_version)
     assert "sklearn" in after_help_of_fit
     assert "matplotlib" not in after_help_of_fit
 
 
-def test_what_a_command_lacks_is_named(loaded):
-    assert loaded[1].returncode
-    assert "needs rich. Install it with: pip install 'dm2l[cli]'" in loaded[1].stderr
+def test_what_a_command_lacks_is_named():
+    code = "import sys, dm2l.cli; sys.modules['rich'] = None; dm2l.cli.main()"
+    done = subprocess.run([sys.executable, "-c", code, "demo"], capture_output=True, text=True)
+    assert done.returncode
+    assert "needs rich. Install it with: pip install 'dm2l[cli]'" in done.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)
